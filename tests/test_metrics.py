@@ -1,4 +1,4 @@
-"""Counting, and reading what was counted."""
+"""Counters and gauges, and how their values are read."""
 
 from tmpmaild.metrics import Count, Gauge, Histogram
 
@@ -12,7 +12,7 @@ def test_a_count_is_kept_for_each_combination_of_labels():
     assert Count("octets_total", "").values() == {(): 0}
 
 
-def test_a_gauge_is_read_when_it_is_asked_for_and_a_histogram_counts_values_at_or_below_each_bound():
+def test_a_gauge_is_read_on_demand_and_a_histogram_counts_values_up_to_each_bound():
     sessions = []
     gauge = Gauge("sessions", "", lambda: len(sessions))
     sessions.append(1)

@@ -1,7 +1,7 @@
-"""Metrics: the numbers that a package counts as it works. ``host/metrics.py`` exposes them to Prometheus.
+"""Metrics: the values that a package counts while it runs. ``host/metrics.py`` exposes them to Prometheus.
 
-Each has a name and a help text that follow the Prometheus conventions, without the program's prefix. Counting takes
-well under a microsecond. A metric may be changed in one thread and read in another.
+Each metric has a name and a help text that follow the Prometheus conventions, without the program's prefix. Counting
+takes well under a microsecond. A metric may be changed in one thread and read in another.
 """
 
 from bisect import bisect_left
@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Bounds for what should take milliseconds."""
+"""Histogram bounds for operations that should take milliseconds."""
 
 
 class Count:
-    """How often something has happened since the start, for each combination of labels."""
+    """The number of events since startup, for each combination of label values."""
 
     def __init__(self, name: str, help_text: str, labels: Sequence[str] = ()) -> None:
         self.name = name
@@ -22,16 +22,16 @@ class Count:
         self._values: dict[tuple[str, ...], float] = {} if labels else {(): 0}
 
     def add(self, *labels: str, by: float = 1) -> None:
-        """Count once more, or ``by`` more. The values of the labels must be few."""
+        """Increment the count by ``by``. The number of distinct label values must be small."""
         self._values[labels] = self._values.get(labels, 0) + by
 
     def values(self) -> Mapping[tuple[str, ...], float]:
-        """Return a copy of the counts by the values of their labels."""
+        """Return a copy of the counts, keyed by label values."""
         return dict(self._values)
 
 
 class Gauge:
-    """A number as it is now, which ``read`` returns; with labels, a number for each of their values."""
+    """The current value of a metric, as returned by ``read``; with labels, one value per combination."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class Gauge:
         self._read = read
 
     def values(self) -> Mapping[tuple[str, ...], float]:
-        """Return the numbers by the values of their labels."""
+        """Return the current numbers, keyed by label values."""
         found = self._read()
         return found if isinstance(found, Mapping) else {(): found}
 
 
 class Histogram:
-    """How many observed values lie at or below each of ``bounds``, and their sum."""
+    """The number of observed values at or below each of the ``bounds``, and their sum."""
 
     labels = ()
 
@@ -69,7 +69,7 @@ class Histogram:
         self.sum += value
 
     def cumulative(self) -> list[int]:
-        """Return how many values lie at or below each bound, and as the last how many there are."""
+        """Return the number of values at or below each bound, followed by the total number of values."""
         total = 0
         return [total := total + count for count in self._counts]
 

@@ -1,4 +1,4 @@
-"""One line a request when it is switched on, which tells nothing that opens an inbox."""
+"""The access log, if it is enabled: it contains one line per request, and no line gives access to an inbox."""
 
 import pytest
 
@@ -9,7 +9,7 @@ HASH = 8
 
 @pytest.fixture
 def lines(caplog):
-    """Return a function that returns what the access log says, and forgets it."""
+    """Return a function that returns the access log's lines since the function's last call."""
     caplog.set_level("INFO")
 
     def lines():
@@ -20,12 +20,12 @@ def lines(caplog):
     return lines
 
 
-async def test_there_is_none_unless_it_is_asked_for(world, lines):
+async def test_there_is_no_access_log_by_default(world, lines):
     await world.client().get("/api/v1/domains")
     assert lines() == []
 
 
-async def test_one_inbox_can_be_followed_without_being_known(world, lines):
+async def test_one_inbox_can_be_followed_through_the_log_without_being_identified(world, lines):
     client = world.client(access_log=True)
     created = await client.create(local_part="chosen")
     bearer = {"Authorization": f"Bearer {created['token']}"}
@@ -73,13 +73,13 @@ def test_paths_are_in_ascii_and_without_secrets(path, masked):
         "/secret-------------------------------------",
     ],
 )
-def test_whatever_looks_like_an_address_or_a_secret_is_hidden_wherever_it_is(path):
+def test_anything_that_looks_like_an_address_or_a_secret_is_hidden_everywhere(path):
     shown = AccessLog(None, key=b"key").masked(path)
     assert "secret" not in shown
     assert "@" not in shown
 
 
-async def test_what_is_refused_early_is_in_it_too(world, lines):
+async def test_requests_that_are_refused_early_are_logged_too(world, lines):
     client = world.client(access_log=True)
     await client.get("/api/v1/domains", {"Sec-Fetch-Site": "cross-site"})
     await client.ask("GET", "/", host="")

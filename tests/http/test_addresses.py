@@ -1,4 +1,4 @@
-"""Extending, deleting, and the domains."""
+"""Extending and deleting addresses, and listing the domains."""
 
 import json
 
@@ -14,7 +14,7 @@ NOBODY = "never@mail.example.com"
 
 
 class Held:
-    """An inbox and its token, as its holder asks about it."""
+    """An inbox and its token, with the requests that its owner can make."""
 
     def __init__(self, client, created):
         self.client = client
@@ -38,7 +38,7 @@ async def private(client):
 
 
 @pytest.mark.both_engines
-async def test_a_deleted_address_is_gone_like_an_expired_one(world, client, held):
+async def test_a_deleted_address_is_reported_like_an_expired_address(world, client, held):
     message_id = await world.deliver(held.address)
     answer = await held.ask("DELETE")
     assert (answer.status, answer.body) == (204, b"")
@@ -55,7 +55,7 @@ changing = pytest.mark.parametrize("change", CHANGES, ids=lambda operation: oper
 
 
 @changing
-async def test_changing_without_a_token_is_401_whatever_the_address(client, held, private, change):
+async def test_changing_without_a_token_is_401_for_every_address(client, held, private, change):
     for address in (held.address, private.address, NOBODY, "%00"):
         path = change.path.format(address=address, id="x")
         answer = await client.ask(change.method, path, body=b'{"expires_in_seconds": 5}')
@@ -65,7 +65,7 @@ async def test_changing_without_a_token_is_401_whatever_the_address(client, held
 
 @pytest.mark.both_engines
 @changing
-async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_was(
+async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_existed(
     client, held, private, clock, change
 ):
     async def answers():
@@ -97,7 +97,7 @@ async def test_an_address_can_be_shortened(client, held, clock):
 
 @pytest.mark.parametrize("written", [b"100", b"100.0", b"1e2", b"1E+2", b"1000e-1", b"100.000"])
 async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(held, clock, written):
-    """As JSON Schema has it, which describes our bodies."""
+    """JSON Schema, which describes our request bodies, treats such a number as an integer."""
     answer = await held.ask("PATCH", body=b'{"expires_in_seconds": %b}' % written)
     assert (answer.status, answer.json()["expires_at"]) == (200, rfc3339(clock() + 100_000))
 
@@ -131,7 +131,7 @@ async def test_an_impossible_extension_is_refused(held, subtests):
 
 
 @pytest.mark.both_engines
-async def test_deleting_works_while_the_storage_takes_nothing_new(open_world):
+async def test_deleting_works_while_the_storage_accepts_no_new_data(open_world):
     async with open_world(max_bytes=2_000_000, reserve_bytes=400_000) as world:
         client = world.client()
         held = Held(client, await client.create())

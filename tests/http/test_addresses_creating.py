@@ -15,7 +15,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.mark.both_engines
-async def test_an_empty_body_creates_an_address_whose_location_shows_it_without_its_token(client):
+async def test_an_empty_body_creates_an_address_and_its_location_shows_it_without_its_token(client):
     answer = await client.post()
     created = answer.json()
     assert answer.status == 201
@@ -40,7 +40,7 @@ async def test_a_random_name_has_59_bits(client):
     assert all(re.fullmatch("[abcdefghjkmnpqrstuvwxyz][abcdefghjkmnpqrstuvwxyz2-9]{11}", name) for name in names)
 
 
-async def test_json_is_known_by_its_media_type_or_by_none(client, subtests):
+async def test_json_needs_its_media_type_or_no_media_type(client, subtests):
     for content_type, body, status in [
         ("application/json", b'{"domain":"second.test"}', 201),
         ("application/json; charset=utf-8", b"{}", 201),
@@ -86,7 +86,7 @@ async def test_broken_json_is_malformed(client, subtests):
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"true"])
-async def test_json_that_is_no_object_is_invalid(client, body):
+async def test_json_that_is_not_an_object_is_invalid(client, body):
     answer = await client.post(body=body, headers=JSON)
     assert answer.status == 422
     assert answer.json()["errors"] == [{"pointer": "", "detail": "expected an object"}]
@@ -105,7 +105,7 @@ async def test_every_wrong_type_is_reported_at_once(client):
     ]
 
 
-async def test_a_name_nobody_may_have_is_invalid(client, subtests):
+async def test_a_reserved_name_is_invalid(client, subtests):
     for local_part in [
         "postmaster",
         "Abuse",
@@ -130,7 +130,7 @@ async def test_a_name_nobody_may_have_is_invalid(client, subtests):
 
 
 @pytest.mark.both_engines
-async def test_a_lifetime_is_chosen_up_to_what_the_operator_allows(open_world, clock):
+async def test_a_lifetime_can_be_chosen_up_to_the_operators_limit(open_world, clock):
     for max_lifetime_seconds, longest in ((0, 3600), (86_400, 86_400)):
         async with open_world(max_lifetime_seconds=max_lifetime_seconds) as world:
             client = world.client()
@@ -162,7 +162,7 @@ async def test_a_body_over_64_kib_is_too_large(client):
 
 
 @pytest.mark.both_engines
-async def test_mail_counts_against_who_created_its_address_unless_exempt(open_world):
+async def test_mail_counts_for_the_creator_of_its_address_unless_exempt(open_world):
     async with open_world(max_share_per_creator=1e-9) as world:
         counted = await world.client().create()
         with pytest.raises(MailboxFull):

@@ -1,4 +1,4 @@
-"""``faults`` of an address: at create, at PATCH, and in what its holder sees."""
+"""The ``faults`` of an address: at creation, in a PATCH request, and as shown to the owner."""
 
 import pytest
 
@@ -30,7 +30,7 @@ async def test_faults_are_ordered_at_create_and_shown_to_the_holder_only(world, 
 
 
 @pytest.mark.both_engines
-async def test_patch_sets_faults_anew_and_the_expiry_if_it_is_told(client, clock):
+async def test_patch_replaces_faults_and_changes_the_expiry_only_if_given(client, clock):
     created = await client.create(faults=[GREYLISTED])
     held = Held(client, created)
     answer = await held.ask("PATCH", body={"faults": [SLOW]})
@@ -42,7 +42,7 @@ async def test_patch_sets_faults_anew_and_the_expiry_if_it_is_told(client, clock
     assert (both["faults"], both["expires_at"] < created["expires_at"]) == ([], True)
 
 
-async def test_what_cannot_be_is_named_by_its_pointer(client, subtests):
+async def test_invalid_faults_are_reported_with_their_pointers(client, subtests):
     for faults, pointers in [
         ("rcpt", ["/faults"]),
         ([7], ["/faults/0"]),
@@ -97,7 +97,7 @@ async def test_what_cannot_be_is_named_by_its_pointer(client, subtests):
                 assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
 
 
-async def test_what_just_fits_is_taken_and_a_number_that_is_none_is_no_delay(client):
+async def test_the_largest_values_are_accepted_and_a_delay_must_be_a_number(client):
     most = [
         {"at": "data", "reply": "599 " + "~" * 400, "times": 100, "delay_seconds": 60},
         {"at": "rcpt", "reply": "400  ", "times": 1e0, "delay_seconds": 0},

@@ -1,4 +1,4 @@
-"""``webhook`` of an address: at create, at PATCH, and in what its holder sees."""
+"""The ``webhook`` of an address: at creation, in a PATCH request, and as shown to the owner."""
 
 import asyncio
 import base64
@@ -66,7 +66,7 @@ async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, clien
 
 
 @pytest.mark.both_engines
-async def test_patch_sets_it_anew_or_takes_it_away_and_leaves_it_alone_otherwise(world, client):
+async def test_patch_replaces_or_removes_a_webhook_and_otherwise_leaves_it_unchanged(world, client):
     changed = world.service.webhooks.changed
     held = Held(client, await client.create())
     inbox = await world.service.access.find(held.address)
@@ -103,7 +103,7 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
         }
 
 
-async def test_what_cannot_be_is_named_by_its_pointer(client, subtests):
+async def test_invalid_webhooks_are_reported_with_their_pointers(client, subtests):
     for webhook, pointers in [
         ("x", ["/webhook"]),
         (7, ["/webhook"]),
@@ -193,7 +193,7 @@ async def test_a_secret_that_a_client_chooses_is_ignored(client):
     assert without_secret(created["webhook"]) == SHOWN
 
 
-async def test_verdicts_are_told_where_senders_are_checked(open_world):
+async def test_verdicts_are_reported_if_senders_are_checked(open_world):
     async with open_world(webhooks=tuple(map(parse_rule, ALLOW)), check=lambda *_: None) as world:
         created = await world.client().create(webhook=WEBHOOK | {"events": ["verdict"]})
         assert created["webhook"]["events"] == ["verdict"]
@@ -222,7 +222,7 @@ async def test_without_the_setting_webhooks_are_refused_and_not_shown(open_world
         assert "webhook" not in (await held.ask("GET")).json()
 
 
-async def test_a_webhook_can_be_taken_away_after_the_operator_has_switched_them_off(world, client):
+async def test_a_webhook_can_be_removed_after_the_operator_has_disabled_them(world, client):
     held = Held(client, await client.create(webhook=WEBHOOK))
     world.service.change_rules(rules(lifetime_seconds=1))
     assert "webhook" not in (await held.ask("GET")).json()
@@ -231,7 +231,7 @@ async def test_a_webhook_can_be_taken_away_after_the_operator_has_switched_them_
 
 
 @pytest.mark.both_engines
-async def test_url_and_secret_are_in_no_list_page_event_or_log_line(world, client, caplog):
+async def test_the_url_and_secret_of_a_webhook_are_in_no_list_page_event_or_log_line(world, client, caplog):
     caplog.set_level(logging.INFO)
     created = await client.create(webhook=WEBHOOK)
     held = Held(client, created)

@@ -1,4 +1,4 @@
-"""The list of all messages where the service catches none; ``tests/e2e/test_catch.py`` has the rest."""
+"""The list of all messages in a service that is not a catcher; ``tests/e2e/test_catch.py`` covers catchers."""
 
 import pytest
 
@@ -9,12 +9,12 @@ OPERATIONS = declared(AllMailEndpoints).values()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=[operation.id for operation in OPERATIONS])
-async def test_without_a_catcher_each_operation_is_refused_by_a_code_that_names_the_option(client, operation):
+async def test_without_a_catcher_each_operation_is_refused_with_a_code_that_names_the_option(client, operation):
     path = operation.path.format(id="msg_" + "0" * 26, index=0)
     response = await client.ask(operation.method, path)
     assert (response.status, response.json()["code"]) == (404, "catch-all-off")
     assert "--catch-all" in response.json()["detail"]
 
 
-async def test_without_a_catcher_the_domains_say_nothing_of_it(client):
+async def test_without_a_catcher_the_domains_do_not_mention_it(client):
     assert "catch_all" not in (await client.get("/api/v1/domains")).json()

@@ -1,4 +1,4 @@
-"""Nothing crosses from one inbox to another: every endpoint, asked the way an attacker would ask."""
+"""No endpoint gives an attacker, who has an inbox, access to a different inbox."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.both_engines
 RAW = Path(__file__).with_name("app-crossing.eml").read_bytes()
 
 
-# All operations are asked here but these, which name no inbox in their path.
+# These operations are not called here, because they have no inbox in their path.
 ELSEWHERE = {"createAddress", "listDomains", "listRefusals", "followAddresses", "lookAtView", "describe"}
 OF_ADDRESS = [operation for operation in OPERATIONS if "{address}" in operation.path]
 OF_MESSAGE = [operation for operation in OF_ADDRESS if "{id}" in operation.path]
@@ -25,7 +25,7 @@ OF_ALL = {operation.id for operation in declared(AllMailEndpoints).values()}  # 
 
 
 class Party:
-    """Somebody with an inbox and one message in it."""
+    """A user with an inbox and one message in it."""
 
     def __init__(self, created, message_id):
         self.private = created["private"]
@@ -53,11 +53,11 @@ async def attacker(world, client):
     return Party(created, await world.deliver(created["address"]))
 
 
-def test_every_operation_that_names_an_inbox_is_asked():
+def test_every_operation_on_an_inbox_is_called():
     assert {operation.id for operation in OPERATIONS} - {operation.id for operation in OF_ADDRESS} - OF_ALL == ELSEWHERE
 
 
-async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, victim):
+async def test_an_id_from_a_different_inbox_is_treated_as_nonexistent(client, attacker, victim):
     for operation in OF_MESSAGE:
         answers = [
             await client.ask(operation.method, attacker.path(operation, message_id), attacker.headers)
@@ -114,7 +114,7 @@ async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacke
 
     queries = ["q=swordfish", "from=bank", "after=msg_" + "0" * 26, f"before={victim.message_id}", "q=%25", "q=_"]
     answers = {}
-    async with anyio.create_task_group() as tasks:  # at once, since a wait takes its second
+    async with anyio.create_task_group() as tasks:  # send the requests in parallel, because each wait takes a second
         for query in [*queries, *(f"wait=1&{query}" for query in queries)]:
             tasks.start_soon(ask, query)
     assert len(answers) == 12
@@ -123,7 +123,7 @@ async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacke
         assert victim.message_id.encode() not in answer.body, query
 
 
-async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, victim):
+async def test_the_token_of_one_inbox_is_invalid_for_a_different_inbox(client, attacker, victim):
     for operation in OF_ADDRESS:
         if victim.private or operation.security == "required":
             answer = await client.ask(operation.method, victim.path(operation), attacker.headers, BODY)
@@ -131,7 +131,7 @@ async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, vi
     assert (await client.get(victim.messages(), victim.headers)).json()["messages"]
 
 
-async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
+async def test_a_message_to_two_inboxes_shows_each_inbox_only_its_own_recipient(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
     inbox_ids = [(await world.service.access.find(held["address"])).id for held in (one, other)]
     recipients = ("one+x@mail.example.com", "other+y@mail.example.com")

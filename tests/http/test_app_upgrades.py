@@ -1,7 +1,7 @@
-"""The databases of releases are opened, their mail is served as it was then, and the service goes on with them.
+"""Databases of earlier releases can be opened, still serve their messages, and remain usable.
 
-``KEEP=1.1 .venv/bin/python -m pytest -n0 tests/http/test_app_upgrades.py`` keeps what this code stores in
-``tests/upgrades/1.1``, for the tests of later code. What is there is never changed.
+``KEEP=1.1 .venv/bin/python -m pytest -n0 tests/http/test_app_upgrades.py`` stores databases of this version in
+``tests/upgrades/1.1``, for the tests of later versions. Existing files are never changed.
 """
 
 import asyncio
@@ -56,11 +56,11 @@ VERDICT = Authentication(
     (DnsAnswer("bücher.example", "TXT", "v=spf1 -all"),),
 )
 STEPS = "migrations.json"
-FOUND_AT_READING = {"codes", "links"}  # by rules that become better
+FOUND_AT_READING = {"codes", "links"}  # the rules that find these may change between releases
 
 
 async def fill(world, clock):
-    """Store mail of every kind, and all else that a database may hold; return the addresses with their tokens."""
+    """Store messages of every kind, and all other kinds of data; return the addresses with their tokens."""
     client = world.client()
     await world.storage.serve_domains((DOMAIN, RETIRED), now_ms=clock(), until_ms=clock())
     swept = await client.create(local_part="swept", expires_in_seconds=60)
@@ -107,7 +107,7 @@ async def fill_inboxes(world, clock, addresses):
 
 
 async def answers(client, tokens):
-    """Return what is answered about the addresses and each of their messages, by the paths."""
+    """Return the responses for the addresses and for each of their messages, by path."""
     found = {}
     for address, token in tokens.items():
         bearer = {"Authorization": f"Bearer {token}"}
@@ -123,7 +123,7 @@ async def answers(client, tokens):
 
 
 async def downloaded(client, told):
-    """Fetch each attachment that was listed, and return how many there are."""
+    """Download each attachment in the list, and return how many there are."""
     count = 0
     for address, token in told["tokens"].items():
         status, listed = told["answers"].get(f"/api/v1/addresses/{address}/messages", (404, None))
@@ -147,7 +147,7 @@ async def what_the_operator_sees(world, store, clock):
 
 
 async def seen(world, store, clock, tokens):
-    """Return all that is told of the database, as JSON."""
+    """Return everything in the database that the API and the operator can see, as JSON."""
     told = {
         "now_ms": clock(),
         "tokens": tokens,
@@ -158,7 +158,7 @@ async def seen(world, store, clock, tokens):
 
 
 def lost(then, now, where=""):
-    """Yield where something that was told then is not told now, or differently."""
+    """Yield the data in ``then`` that is missing or different in ``now``."""
     if isinstance(then, dict) and isinstance(now, dict):
         for name in then.keys() - FOUND_AT_READING:
             yield from lost(then[name], now.get(name, "nothing"), f"{where} {name}")
@@ -170,7 +170,7 @@ def lost(then, now, where=""):
 
 
 def tables(store):
-    """Return how many rows each table has that is not a part of another, and outlives a crash."""
+    """Return the row count of each table, except partitions and tables that do not survive a crash."""
     sql = {
         "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'table'",
         "postgresql": "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
@@ -182,7 +182,7 @@ def tables(store):
 
 
 def keep(folder, store, told):
-    """Keep a database that is not in use, what was told of it, and what the steps of the schemas are."""
+    """Save a closed database, the data seen in it, and the digests of its schema steps."""
     folder.mkdir(parents=True, exist_ok=True)
     octets = store.path.read_bytes() if store.engine == "sqlite" else dumped(store.url)
     for name, content in ((store.engine, octets), (f"{store.engine}.json", json.dumps(told).encode())):
@@ -191,7 +191,7 @@ def keep(folder, store, told):
 
 
 def digests():
-    """Return the SHA-256 of each step of the schemas, by engine and name."""
+    """Return the SHA-256 of each schema step, by engine and name."""
     steps = {"sqlite": migrations(), "postgresql": postgresql_migrations()}
     files = {f"{engine}/{file.name}": file for engine, some in steps.items() for file in some.values()}
     return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
@@ -200,13 +200,13 @@ def digests():
 def dumped(url):
     chosen = ["--inserts", "--no-owner", "--host", url.hosts[0], "--username", url.user, url.database]
     script = subprocess.run([peers.postgresql() / "pg_dump", *chosen], capture_output=True, check=True).stdout
-    # What a server does not know that is older than this program, and what only psql knows.
+    # Omit lines that an older server does not support, or that only psql understands.
     left_out = (b"SET transaction_timeout", b"\\")
     return b"".join(line for line in script.splitlines(keepends=True) if not line.startswith(left_out))
 
 
 @pytest.mark.parametrize("engine_kind", stores.ENGINES)
-async def test_a_database_with_all_that_there_is_can_be_kept(open_world, store, clock):
+async def test_a_database_with_every_kind_of_data_can_be_stored(open_world, store, clock):
     async with open_world(domains=(DOMAIN, RETIRED), **RULES) as world:
         tokens = await fill(world, clock)
         told = await seen(world, store, clock, tokens)
@@ -223,7 +223,7 @@ def kept(release, name):
 
 @pytest.fixture
 def store(store, request):
-    """Return the storage of a release, if there is one in the parameters of the test."""
+    """Return the storage of a release, if the test's parameters name one."""
     release = getattr(request.node, "callspec", None) and request.node.callspec.params.get("release")
     if release and store.engine == "sqlite":
         store.path.write_bytes(kept(release, "sqlite"))
@@ -242,7 +242,7 @@ async def run_script(url, script):
 
 @pytest.mark.parametrize("engine_kind", stores.ENGINES)
 @pytest.mark.parametrize("release", RELEASES)
-async def test_a_database_of_a_release_is_served_as_it_was_and_goes_on(open_world, store, clock, release):
+async def test_a_database_of_a_release_is_served_as_before_and_continues(open_world, store, clock, release):
     told = json.loads(kept(release, f"{store.engine}.json"))
     clock.now_ms = told["now_ms"]
     async with open_world(**RULES) as world:
@@ -264,6 +264,6 @@ async def test_a_database_of_a_release_is_served_as_it_was_and_goes_on(open_worl
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_no_step_that_was_released_has_changed_not_even_in_a_comment(release):
+def test_no_released_schema_step_has_changed_not_even_in_a_comment(release):
     released = json.loads((TESTS / "upgrades" / release / STEPS).read_text())
-    assert digests() == digests() | released, "a step is a file that never changes: write the next one"
+    assert digests() == digests() | released, "a released step must never change: add a new step"

@@ -1,4 +1,4 @@
-"""What clients do to a connection: they are slow, send too much, read nothing, or crash."""
+"""Clients that are slow, send too much, do not read, or crash."""
 
 import anyio
 import anyio.lowlevel
@@ -13,7 +13,7 @@ from .rawhttp import CREATE, GET, large, ok, read_answer, reset
 pytestmark = [pytest.mark.both_loops, pytest.mark.usefixtures("nothing_is_logged")]
 
 
-async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeypatch):
+async def test_slowly_arriving_headers_time_out(world, serve, monkeypatch):
     monkeypatch.setattr(server, "IDLE_SECONDS", 0.05)
     async with serve(world.app()) as served:
         assert await served.ask(b"GET / HTTP/1.1\r\nHost: ") == b""
@@ -21,13 +21,11 @@ async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeyp
 
 
 @pytest.mark.parametrize("requests_before", [1, 3])
-async def test_a_connection_without_another_request_is_closed_but_none_that_is_being_answered(
-    serve, monkeypatch, requests_before
-):
+async def test_an_idle_connection_is_closed_but_not_during_a_response(serve, monkeypatch, requests_before):
     monkeypatch.setattr(server, "IDLE_SECONDS", 0.2)
 
     async def slow(scope, receive, send):
-        await anyio.sleep(0.3)  # longer than an idle connection has
+        await anyio.sleep(0.3)  # the handler takes longer than a connection may be idle
         await ok(scope, receive, send)
 
     async with serve(slow) as served, await served.connect() as stream:
@@ -38,7 +36,7 @@ async def test_a_connection_without_another_request_is_closed_but_none_that_is_b
         await served.drained()
 
 
-async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
+async def test_a_body_that_never_arrives_is_a_request_timeout(served, monkeypatch):
     monkeypatch.setattr(requests, "BODY_SECONDS", 0.05)
     monkeypatch.setattr(connection, "LINGER_SECONDS", 0.05)
     received = await served.ask(b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
@@ -48,7 +46,7 @@ async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch)
     await served.drained()
 
 
-async def test_a_client_that_sends_too_much_can_read_that_it_was_too_much(served):
+async def test_a_client_that_sends_too_much_can_read_the_reason(served):
     async with await served.connect() as stream, anyio.create_task_group() as tasks:
         tasks.start_soon(stream.send, CREATE + b"Content-Length: 4000000\r\n\r\n" + bytes(4_000_000))
         assert b"413" in await read_all(stream)
@@ -57,7 +55,7 @@ async def test_a_client_that_sends_too_much_can_read_that_it_was_too_much(served
 
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_client_that_crashes_before_its_refusal_leaves_no_trace(serve, turns):
-    """The response is sent so many turns of the event loop after the request: to a connection that is closed already."""
+    """The response is sent to a closed connection after this many iterations of the event loop."""
 
     async def refuse(scope, receive, send):
         for _ in range(turns):
@@ -87,7 +85,7 @@ async def test_a_client_that_crashes_between_requests_leaves_no_trace(served, as
         await served.drained()
 
 
-async def test_a_client_that_has_said_all_gets_a_large_answer_whole(serve):
+async def test_a_client_that_has_finished_sending_gets_a_large_response_whole(serve):
     async with serve(large) as served:
         async with await served.connect() as stream:
             await stream.send(GET)
@@ -99,7 +97,7 @@ async def test_a_client_that_has_said_all_gets_a_large_answer_whole(serve):
 
 
 @pytest.mark.parametrize("requests", [1, 3])
-async def test_a_client_that_leaves_amid_its_answer_leaves_no_trace(serve, requests):
+async def test_a_client_that_disconnects_during_its_response_leaves_no_trace(serve, requests):
     async with serve(large) as served:
         stream = await served.connect()
         await stream.send(GET * requests)
@@ -108,14 +106,14 @@ async def test_a_client_that_leaves_amid_its_answer_leaves_no_trace(serve, reque
         await served.drained()
 
 
-async def test_a_client_that_does_not_read_is_cut(serve, monkeypatch):
+async def test_a_client_that_does_not_read_its_response_is_cut_off(serve, monkeypatch):
     monkeypatch.setattr(connection, "SEND_SECONDS", 0.1)
     async with serve(large) as served, await served.connect() as stream:
         await stream.send(GET * 2)
         await served.drained()
 
 
-async def test_unread_answers_fill_no_memory(serve):
+async def test_unread_responses_do_not_fill_the_memory(serve):
     sent = 0
 
     async def counting(scope, receive, send):
@@ -128,13 +126,13 @@ async def test_unread_answers_fill_no_memory(serve):
     async with serve(counting) as served, await served.connect() as stream:
         await stream.send(GET)
         seen = -1
-        while not sent or seen != sent:  # until it stands still
+        while not sent or seen != sent:  # wait until the amount of sent data stops growing
             seen = sent
             await anyio.sleep(0.05)
         assert 0 < sent < 8 << 20
 
 
-async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
+async def test_an_unread_large_response_returns_its_slot(world, serve, monkeypatch):
     for module in (responses, connection):
         monkeypatch.setattr(module, "SEND_SECONDS", 0.3)
     monkeypatch.setattr(responses, "SLOTS_PER_CLIENT", 1)
@@ -146,6 +144,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
         await stream.send(ask)
         await stream.receive(1)
         for module in (responses, connection):
-            monkeypatch.setattr(module, "SEND_SECONDS", 60)  # for the client that reads, however busy the machine is
+            # Long enough for a client that reads, even on a busy machine.
+            monkeypatch.setattr(module, "SEND_SECONDS", 60)
         assert len(await served.ask(ask)) > 4_000_000
         await served.drained()

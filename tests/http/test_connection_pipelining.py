@@ -1,4 +1,4 @@
-"""Requests that come before the last answer is complete, and clients that go away behind them."""
+"""Requests that arrive before the previous response is complete, and clients that disconnect after sending them."""
 
 from contextlib import suppress
 
@@ -15,7 +15,7 @@ def request(target, method="GET", body=b""):
 
 @pytest.mark.parametrize("tail", ["events", "messages?wait=50"])
 @pytest.mark.parametrize("early", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["piece", "whole"])
-async def test_a_client_that_pipelines_and_goes_frees_its_place_at_once(world, serve, held, tail, early):
+async def test_a_client_that_pipelines_and_disconnects_frees_its_slot_immediately(world, serve, held, tail, early):
     async with serve(world.app(max_streams_per_client=1), max_connections=2) as served:
         for _ in range(3):
             async with await served.connect() as connection:
@@ -25,7 +25,7 @@ async def test_a_client_that_pipelines_and_goes_frees_its_place_at_once(world, s
             await served.drained()
 
 
-async def test_pipelined_requests_are_answered_in_order(world, served, held):
+async def test_pipelined_requests_get_responses_in_order(world, served, held):
     path = f"/api/v1/addresses/{held['address']}"
     asked = b"".join(request(f"{path}{tail}") for tail in ("/messages?wait=1", "", "/messages", "/none"))
     async with await served.connect() as connection:

@@ -1,6 +1,6 @@
-"""A request that is answered before its body has come: the next request on its connection is answered too.
+"""Responses sent before the request's body has arrived: the next request on the connection still gets a response.
 
-Or the response has said that the connection closes (RFC 9112 §9.6).
+Alternatively, the response announces that the connection will be closed (RFC 9112 §9.6).
 """
 
 import http.client
@@ -32,7 +32,7 @@ SIZES = [0, 1, 5_000, 64 * 1024, 64 * 1024 + 1, 100_000]
 
 
 class NoTokens(TokenBuckets):
-    """Buckets that are always empty."""
+    """Token buckets that are always empty."""
 
     def take(self, client, now_seconds):
         return super().take(client, now_seconds)._replace(allowed=False)
@@ -60,7 +60,7 @@ class Reader:
         return head.lower()
 
     async def final(self, method):
-        """Return the header of the next response that is not informational, past its body."""
+        """Read the next final response; return its header."""
         while (head := await self.head()).startswith(b"http/1.1 1"):
             pass
         length = re.search(rb"content-length: (\d+)", head)
@@ -74,7 +74,7 @@ class Reader:
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "expected"])
 @pytest.mark.parametrize("case", REFUSALS)
-async def test_a_body_that_comes_after_its_response_does_not_break_the_next_request(at, subtests, case, framing):
+async def test_a_body_that_arrives_after_its_response_does_not_break_the_next_request(at, subtests, case, framing):
     method, target, fields = REFUSALS[case]
     for size in SIZES:
         body, length = bytes(size), b"Content-Length: %d\r\n" % size
@@ -120,7 +120,7 @@ async def test_no_request_of_a_library_is_lost_after_a_refusal(at, case):
     await anyio.to_thread.run_sync(ask_often)
 
 
-async def test_the_rest_of_a_body_is_waited_for_as_long_as_one_may_be_idle(world, serve, monkeypatch):
+async def test_the_server_waits_for_the_rest_of_a_body_as_long_as_for_an_idle_connection(world, serve, monkeypatch):
     monkeypatch.setattr(server, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(connection, "LINGER_SECONDS", 0.05)
     async with serve(world.app()) as served, await served.connect() as stream:

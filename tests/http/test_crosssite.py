@@ -1,4 +1,4 @@
-"""What a browser says of who sends a request, and which requests are refused for it before they cost a token."""
+"""Requests that are refused because of the initiating site that the browser reports; they use no rate limit token."""
 
 import pytest
 
@@ -14,21 +14,21 @@ VISIT = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 @pytest.fixture
 def ask(world):
-    """Ask with these header fields and return the code of the problem, or the status."""
+    """Return a function that sends a request and returns the code of the problem, or the status."""
 
     async def asked(method, headers, target=None, *, host=HOST, **settings):
         client = world.client(TokenBuckets(1, 10), cors_origins=[LISTED], **settings)
         refused = await client.ask(method, target or (ADDRESSES if method == "POST" else NOBODY), headers, host=host)
         left = (await client.get(NOBODY)).header("ratelimit")
         if refused.status == 403:
-            assert left == '"default";r=9;t=60', "a refusal takes no token"
+            assert left == '"default";r=9;t=60', "a refusal must not use a token"
             return refused.json()["code"]
         return refused.status
 
     return asked
 
 
-async def test_what_another_site_makes_a_browser_send_is_refused(ask, subtests):
+async def test_requests_initiated_by_another_site_are_refused(ask, subtests):
     for site in ["cross-site", "same-site"]:
         for method, more in [
             ("GET", {}),
@@ -53,7 +53,7 @@ async def test_what_another_site_makes_a_browser_send_is_refused(ask, subtests):
                 assert await ask(method, {"Sec-Fetch-Site": site, **more}) == "cross-site"
 
 
-async def test_links_listed_origins_our_own_pages_plain_reading_and_whatever_is_no_browser_pass(ask, subtests):
+async def test_links_listed_origins_our_own_pages_plain_reads_and_non_browsers_pass(ask, subtests):
     for method, headers, status in [
         ("POST", {"Sec-Fetch-Site": "same-origin", "Origin": "https://name.of.the.proxy.example"}, 201),
         ("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Purpose": "prefetch"}, 404),
@@ -100,7 +100,7 @@ async def test_without_fetch_metadata_our_own_host_and_listed_origins_may_change
             assert await ask("POST", {"Origin": origin}, host=host) == 201
 
 
-async def test_an_image_may_not_ask_the_api_and_a_port_that_is_not_the_default_of_its_scheme_counts(ask):
+async def test_an_image_may_not_call_the_api_and_a_non_default_port_counts(ask):
     assert await ask("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "image"}) == "cross-site"
     assert await ask("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "empty"}) == 404
     assert await ask("POST", {"Origin": "http://inbox.example:443"}, host="inbox.example:443") == 201
@@ -128,7 +128,7 @@ async def test_a_websocket_of_another_origin_is_refused_though_it_is_a_get(ask):
 
 
 @pytest.mark.parametrize("purpose", ["prefetch", "prefetch;prerender", "prefetch;anonymous-client-ip"])
-async def test_what_a_browser_fetches_ahead_is_refused_whatever_it_says_of_its_site(ask, purpose):
+async def test_prefetches_are_refused_whatever_their_site(ask, purpose):
     assert await ask("GET", {"Sec-Fetch-Site": "none", "Sec-Purpose": purpose, **VISIT}) == "cross-site"
     assert await ask("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Purpose": purpose, **VISIT}) == "cross-site"
     assert await ask("GET", {"Sec-Purpose": purpose}) == "cross-site"
@@ -147,11 +147,11 @@ async def test_what_a_browser_fetches_ahead_is_refused_whatever_it_says_of_its_s
         ("/apis/x", 404),
     ],
 )
-async def test_only_the_api_and_views_are_looked_at(ask, target, status):
+async def test_only_requests_to_the_api_and_views_are_checked(ask, target, status):
     assert await ask("GET", {"Sec-Fetch-Site": "cross-site", "Origin": "null"}, target) == status
 
 
-async def test_the_refusal_is_a_problem_with_our_headers_and_without_those_of_cors_and_rate_limit(world):
+async def test_the_refusal_is_a_problem_with_our_headers_but_without_cors_and_rate_limit_headers(world):
     client = world.client(TokenBuckets(10, 10), public_url="https://host.example/mail", cors_origins=[LISTED])
     answer = await client.post(headers={"Sec-Fetch-Site": "cross-site", "Origin": EVIL})
     assert (answer.status, answer.header("content-type")) == (403, "application/problem+json")
@@ -172,7 +172,7 @@ OF_LISTED = {"Referer": f"{LISTED}/"}
 @pytest.mark.parametrize(
     ("headers", "listed", "unlisted"),
     [
-        (FRAMED, 404, 403),  # which of them may is said by frame-ancestors
+        (FRAMED, 404, 403),  # frame-ancestors decides which sites may frame the page
         ({**FRAMED, "Sec-Fetch-Dest": "object"}, 404, 403),
         (VISIT, 403, 403),
         ({}, 403, 403),
@@ -184,7 +184,9 @@ OF_LISTED = {"Referer": f"{LISTED}/"}
         ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Origin": EVIL}, 403, 403),
     ],
 )
-async def test_a_view_is_for_no_page_of_another_site_unless_that_is_listed(world, site, headers, listed, unlisted):
+async def test_a_view_is_refused_to_pages_of_another_site_unless_the_site_is_listed(
+    world, site, headers, listed, unlisted
+):
     found = [
         (await world.client(cors_origins=origins).get("/view/unknown", {"Sec-Fetch-Site": site, **headers})).status
         for origins in ([LISTED], [])
@@ -194,14 +196,14 @@ async def test_a_view_is_for_no_page_of_another_site_unless_that_is_listed(world
 
 @pytest.mark.parametrize("headers", [{}, VISIT, FRAMED])
 @pytest.mark.parametrize("site", ["none", "same-origin", None])
-async def test_a_view_is_for_a_tab_that_somebody_opens_for_our_page_and_for_what_is_no_browser(world, site, headers):
+async def test_a_view_is_served_to_tabs_to_our_page_and_to_clients_other_than_browsers(world, site, headers):
     given = {**headers, **({"Sec-Fetch-Site": site} if site else {})}
     assert (await world.client().get("/view/unknown", given)).status == 404
     purpose = await world.client().get("/view/unknown", {**given, "Sec-Purpose": "prefetch;prerender"})
     assert purpose.status == (404 if site == "same-origin" else 403)
 
 
-async def test_a_person_whom_another_site_sends_to_a_view_gets_a_page_about_it(world):
+async def test_a_visitor_sent_to_a_view_by_another_site_gets_an_explanation_page(world):
     answer = await world.client().get("/view/x", {"Sec-Fetch-Site": "cross-site", **VISIT, "Accept": "text/html"})
     assert (answer.status, answer.header("content-type")) == (403, "text/html; charset=utf-8")
     assert b"Cross-site request" in answer.body

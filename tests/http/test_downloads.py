@@ -1,4 +1,4 @@
-"""Whatever a stranger calls a file, it leaves under one clean line and a harmless type."""
+"""Downloads have a clean, single-line name and a harmless type, regardless of the sender's file name."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ from tmpmaild.mail import extracts, mime
 PNG = b"\x89PNG\r\n\x1a\n"
 KINDS = ("png", "gif", "jpeg", "jpg", "webp", "bmp", "avif", "svg+xml", "tiff", "heic")
 
-# A reader of its own: the grammar of RFC 6266 §4.1 and RFC 8187 §3.2.1, as narrow as they are.
+# An independent parser: the grammar of RFC 6266 §4.1 and RFC 8187 §3.2.1, without any leniency.
 VALUE = re.compile(
     r"attachment; filename=\"(?P<plain>[ !#-\[\]-~]*)\""
     r"(?:; filename\*=UTF-8''(?P<extended>(?:[A-Za-z0-9!#$&+.^_`|~-]|%[0-9A-F]{2})*))?"
@@ -63,11 +63,11 @@ def names_in(value):
         ("invoice.pdf" + " " * 100 + ".exe", "invoice.pdf .exe", "invoice.pdf .exe"),
     ],
 )
-def test_a_name_is_made_safe_to_send_and_to_save_by(filename, plain, name):
+def test_a_name_is_made_safe_to_send_and_to_save(filename, plain, name):
     assert names_in(downloads.attachment_disposition(filename, "attachment-3")) == (plain, name)
 
 
-def test_without_any_name_it_is_an_attachment():
+def test_an_attachment_without_a_name_is_called_attachment():
     assert downloads.attachment_disposition("..", "\r\n") == 'attachment; filename="attachment"'
     assert (
         downloads.attachment_disposition("." * 300 + "x" * 300, "attachment-3") == 'attachment; filename="attachment-3"'
@@ -149,7 +149,7 @@ def test_any_name_gives_one_clean_line_that_reads_back_as_one_safe_name(filename
         "a" * 200 + "/b",
     ],
 )
-def test_what_a_browser_would_run_is_but_octets(stated):
+def test_content_that_a_browser_would_run_is_sent_as_plain_bytes(stated):
     assert downloads.attachment_type(stated, PNG) == "application/octet-stream"
 
 
@@ -201,12 +201,12 @@ HARMLESS = [
         ("text/plain", b"\x89PNG\r\n\x1a\n", "text/plain"),
     ],
 )
-def test_an_image_is_sent_as_what_a_view_takes_it_for_and_a_type_that_does_nothing_as_it_is(stated, content, sent):
+def test_an_image_is_sent_with_the_type_of_its_view_and_a_harmless_type_unchanged(stated, content, sent):
     assert downloads.attachment_type(stated, content) == sent
 
 
 def test_the_page_previews_the_images_that_a_view_shows():
-    """The page goes by the types: of the list before it fetches, of the answer before it draws."""
+    """The page checks the listed type before it fetches an attachment, and the response's type before it renders it."""
     web = Path(pages.__file__).parents[1] / "web"
     script = (web / "attachments.js").read_text() + (web / "preview.js").read_text()
     typed, sent = (

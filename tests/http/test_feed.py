@@ -1,4 +1,4 @@
-"""``GET …/feed``: an inbox for feed readers, by the address or by a secret path."""
+"""``GET …/feed``: an inbox for feed readers, requested by its address or by a secret path."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ async def code_of(client, target, headers=()):
 
 
 @pytest.mark.both_engines
-async def test_the_newest_mail_is_first_with_its_code_and_its_link(world, client, held):
+async def test_the_newest_message_is_first_with_its_code_and_its_link(world, client, held):
     await world.deliver(held["address"], HTML)
     message_id = await world.deliver(held["address"], CODE)
     answer = await client.get(path(held))
@@ -57,7 +57,7 @@ async def test_the_newest_mail_is_first_with_its_code_and_its_link(world, client
     assert b"steal" not in answer.body
 
 
-async def test_a_feed_has_the_newest_fifty_with_names_that_stay(world, client, held):
+async def test_a_feed_has_the_newest_fifty_messages_with_permanent_ids(world, client, held):
     for number in range(51):
         await world.deliver(held["address"], b"Subject: %d\r\n\r\n" % number)
     first = atomrules.entries((await client.get(path(held))).body)
@@ -95,16 +95,16 @@ async def test_a_feed_is_sent_again_only_when_it_has_changed(world, client, held
         seen.add(tag)
 
 
-async def test_nothing_is_made_for_who_has_it_already(world, client, held, monkeypatch):
+async def test_an_unchanged_feed_is_not_rendered_again(world, client, held, monkeypatch):
     await world.deliver(held["address"], LARGE)
     answer = await client.get(path(held))
-    monkeypatch.delattr("tmpmaild.http.feed._entry")  # whatever had to be made anew would fail
+    monkeypatch.delattr("tmpmaild.http.feed._entry")  # rendering a feed entry again would fail
     again = await client.get(path(held), {"If-None-Match": answer.header("etag")})
     assert (again.status, again.body) == (304, b"")
     assert again.header("cache-control") == "no-store"
 
 
-async def test_links_are_whole_where_the_operator_has_named_the_server(world, held):
+async def test_links_are_absolute_if_the_public_url_is_set(world, held):
     await world.deliver(held["address"])
     client = world.client(public_url="https://host.example/mail")
     body = (await client.get(path(held))).body
@@ -128,7 +128,7 @@ async def test_a_private_feed_is_read_with_the_token_or_by_its_secret_path(world
     assert url.encode() in by_secret.body
     assert url.encode() not in by_token.body
     assert private["token"].encode() not in by_secret.body
-    assert await secret_url(client, private) == url  # the next request finds the same feed
+    assert await secret_url(client, private) == url  # the next request returns the same secret URL
 
 
 @pytest.mark.both_engines
@@ -154,7 +154,7 @@ async def test_a_secret_opens_the_feed_of_its_inbox_and_nothing_else(world, clie
         assert answer.status == 404, rest
 
 
-async def test_where_every_inbox_needs_its_token_a_feed_does_too(open_world):
+async def test_a_feed_needs_a_token_if_every_inbox_does(open_world):
     async with open_world(require_token=True) as world:
         client = world.client()
         held = await client.create()
@@ -185,7 +185,7 @@ async def test_a_feed_ends_with_its_inbox(world, client, held, private, clock):
     assert await code_of(client, url) == (404, "address-not-found")
 
 
-async def test_a_large_feed_is_made_when_there_is_a_slot_for_it(world, client, held):
+async def test_a_large_feed_waits_for_a_slot(world, client, held):
     await world.deliver(held["address"], LARGE)
     ((_, _, text),) = atomrules.entries((await client.get(path(held))).body)
     assert text.rstrip("\n") == "<&" * 40_000

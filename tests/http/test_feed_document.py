@@ -1,4 +1,4 @@
-"""Messages as an Atom feed: whatever they are, it is well-formed, and all of a mail is text."""
+"""Messages as an Atom feed: it is always well-formed, and contains everything in a message as text."""
 
 import re
 
@@ -40,7 +40,7 @@ def made(*messages):
 
 
 def kept(text):
-    """Return what XML 1.0 can hold of a text (production 2)."""
+    """Return the characters of a text that XML 1.0 allows (production 2)."""
     ranges = ((0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
     return "".join(
         character for character in text if character in "\t\n" or any(a <= ord(character) <= b for a, b in ranges)
@@ -48,7 +48,7 @@ def kept(text):
 
 
 @given(said=st.tuples(*[ANY] * 6))
-def test_whatever_a_message_says_comes_back_as_text(said):
+def test_any_content_of_a_message_is_returned_as_text(said):
     subject, sender, name, body, code, href = said
     findings = Findings((Code(code, 1),), (Link(href, "", 1),))
     one = message(from_address=sender, from_name=name, subject=subject, body=body, findings=findings)
@@ -63,7 +63,7 @@ def test_whatever_a_message_says_comes_back_as_text(said):
     raw=st.binary(max_size=200)
     | ANY.map(lambda text: f"From: {text}\nSubject: {text}\n\n{text}".encode("utf-8", "surrogatepass"))
 )
-def test_whatever_mail_comes_the_feed_is_good(raw):
+def test_any_message_gives_a_valid_feed(raw):
     mail = mime.parse(raw)
     body = mail.body if isinstance(mail.body, str) else raw[mail.body.start : mail.body.end].decode()
     one = message(from_address=mail.from_address, from_name=mail.from_name, subject=mail.subject, body=body)
@@ -72,7 +72,7 @@ def test_whatever_mail_comes_the_feed_is_good(raw):
 
 
 @pytest.mark.parametrize("text", HOSTILE.values())
-def test_nothing_hostile_becomes_markup(text):
+def test_no_hostile_text_becomes_markup(text):
     feed = made(message(from_address=text, from_name=text, subject=text, body=text)).decode()
     assert set(re.findall(r"<[!?/]?(\w+)", feed)) == {
         *("xml", "feed", "id", "title", "updated", "link", "generator"),
@@ -82,8 +82,8 @@ def test_nothing_hostile_becomes_markup(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE.values())
-def test_a_reader_of_feeds_finds_nothing_wrong(text):
-    """It takes U+0085 for what it is in an old character set, and strips blanks."""
+def test_a_feed_parser_finds_no_error(text):
+    """The parser treats U+0085 as a character of an old encoding, and strips white space."""
     read = feedparser.parse(made(message(subject=text, body=text, from_address="ann@example.org")))
     assert (read.bozo, read.version) == (False, "atom10")
     (entry,) = read.entries
@@ -91,7 +91,7 @@ def test_a_reader_of_feeds_finds_nothing_wrong(text):
     assert entry.content[0].value.replace("…", "\x85") == kept(text).strip()
 
 
-def test_what_is_long_is_cut_and_links_are_whole_or_left_out():
+def test_long_texts_are_truncated_and_links_are_complete_or_omitted():
     ((_, title, _),) = atomrules.entries(made(message(subject="<&" * 500_000, from_name="n" * 1_000_000)))
     assert title == "<&" * 500
     assert len(made(message(subject="<&" * 500_000, from_address="n" * 1_000_000))) < 10_000
@@ -113,6 +113,6 @@ def test_what_is_long_is_cut_and_links_are_whole_or_left_out():
         ("\x00", "\x00", ["unknown sender"]),
     ],
 )
-def test_who_wrote_is_the_author(name, address, shown):
+def test_the_sender_is_the_author(name, address, shown):
     ((entry, _, _),) = atomrules.entries(made(message(from_name=name, from_address=address)))
     assert [child.text for child in entry.find("{*}author")] == shown

@@ -1,4 +1,4 @@
-"""The files of the web pages: how they are served. What they may hold stands in ``test_files_web.py``."""
+"""The files of the web pages and how they are served; ``test_files_web.py`` checks their content."""
 
 import gzip
 import re
@@ -75,7 +75,7 @@ def client(app):
 
 
 @pytest.mark.parametrize(("path", "content"), FILES.items())
-async def test_a_file_comes_as_it_is_on_disk_and_a_page_as_it_was_made(client, path, content):
+async def test_a_file_is_served_as_on_disk_and_a_page_as_rendered(client, path, content):
     answer = await client.get(path)
     assert answer.status == 200
     assert answer.body == content
@@ -102,7 +102,7 @@ async def test_the_description_may_load_its_style_and_run_nothing_and_a_file_by_
     assert answer.header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
-async def test_what_a_client_may_keep_has_its_own_strong_entity_tag_and_what_gzip_does_not_make_smaller_is_never_packed(
+async def test_cacheable_files_have_strong_entity_tags_and_are_compressed_only_if_that_makes_them_smaller(
     client, tmp_path, monkeypatch
 ):
     tags = [(await client.get(path, headers)).header("etag") for path in FILES for headers in ({}, GZIP)]
@@ -118,14 +118,14 @@ async def test_what_a_client_may_keep_has_its_own_strong_entity_tag_and_what_gzi
 
 HOLDS = [
     ("{tag}", 304),
-    ("W/{tag}", 304),  # a proxy that packs weakens the tag
+    ("W/{tag}", 304),  # a compressing proxy turns the tag into a weak tag
     ('"other", {tag}', 304),
     ('"other",W/{tag} , "more"', 304),
     ("*", 304),
     ('"other"', 200),
     ('W/"other", "more"', 200),
     ('"{bare}x"', 200),
-    ("{bare}", 200),  # a tag without quotes is none
+    ("{bare}", 200),  # a tag without quotes is invalid
     ('"', 200),
     ("", 200),
     ('"*"', 200),
@@ -133,7 +133,7 @@ HOLDS = [
 ]
 
 
-async def test_what_a_client_holds_is_not_sent_again(client, subtests):
+async def test_a_cached_file_is_not_sent_again(client, subtests):
     for held, status in HOLDS:
         for coding in [{}, GZIP]:
             with subtests.test(held=held):
@@ -144,7 +144,7 @@ async def test_what_a_client_holds_is_not_sent_again(client, subtests):
                 assert (answer.body == b"") == (status == 304)
 
 
-async def test_head_tells_of_the_file_and_holds_nothing_of_it(app, serve):
+async def test_head_describes_the_file_without_its_content(app, serve):
     request = b"%s /docs.css HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
     async with serve(app) as served:
         got, told = [await served.ask(request % method) for method in (b"GET", b"HEAD")]
@@ -154,7 +154,7 @@ async def test_head_tells_of_the_file_and_holds_nothing_of_it(app, serve):
     assert without_date.sub(b"", told) == without_date.sub(b"", head) + b"\r\n\r\n"
 
 
-def test_a_file_that_is_missing_or_of_no_known_kind_stops_the_start(tmp_path, monkeypatch):
+def test_a_missing_file_or_a_file_of_unknown_type_prevents_startup(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError):
         static_file("missing.html")
     monkeypatch.setattr(files, "_FOLDER", tmp_path)
@@ -165,7 +165,7 @@ def test_a_file_that_is_missing_or_of_no_known_kind_stops_the_start(tmp_path, mo
 
 @pytest.fixture
 def web(tmp_path, monkeypatch):
-    """Return a folder with a small inbox page in it, from which the files are served."""
+    """Return a folder with a small inbox page, from which the files are served."""
     for name, text in INBOX.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -175,7 +175,7 @@ def web(tmp_path, monkeypatch):
 
 
 class InboxClient(Client):
-    """Asks for ``/web/app.js`` and the like below their version, as the page does."""
+    """A client that requests ``/web/app.js`` and other files at their versioned paths, as the page does."""
 
     def __init__(self):
         page, files = web_files()
@@ -192,7 +192,7 @@ def inbox(web):
     return InboxClient()
 
 
-async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes_with_any_of_them(web):
+async def test_scripts_and_styles_are_cached_permanently_below_a_version_that_changes_with_any_of_them(web):
     pages = []
     for changed in (None, "styles/card.css", "messages/de.js", "app.js", "index.html"):
         if changed:
@@ -216,7 +216,7 @@ async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes
         ("/manifest.webmanifest", INBOX["manifest.webmanifest"], "application/manifest+json"),
     ],
 )
-async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, path, text, kind):
+async def test_the_inbox_consists_of_its_page_its_scripts_and_one_style_sheet(inbox, path, text, kind):
     answer = await inbox.get(path)
     assert (answer.status, answer.body.decode()) == (200, text)
     assert answer.header("content-type") == kind
@@ -224,7 +224,7 @@ async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, pa
     assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == text
 
 
-async def test_the_worker_names_the_version_of_what_it_keeps_and_is_asked_for_anew_each_time(inbox):
+async def test_the_worker_names_the_version_of_its_cache_and_is_always_revalidated(inbox):
     answer = await inbox.get("/worker.js")
     app = inbox.versioned["/web/app.js"].removeprefix("/")
     assert answer.body.decode() == f'keep("","{app}");' * 9 + "\n"
@@ -262,7 +262,7 @@ async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
         assert (await inbox.get(path)).status == 404, path
 
 
-async def test_a_new_file_is_served_without_a_line_of_python(web):
+async def test_a_new_file_is_served_without_changes_to_python_code(web):
     (web / "new.js").write_text("x")
     (web / "messages/fr.js").write_text("bonjour")
     client = InboxClient()
@@ -295,19 +295,19 @@ async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_
     assert (await inbox.get("/web/icon.svg")).header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
-async def test_a_page_is_out_of_reach_of_other_windows_and_asks_for_no_device(client, inbox):
+async def test_a_page_is_isolated_from_other_windows_and_uses_no_devices(client, inbox):
     for answer in (await client.get("/docs"), await inbox.get("/")):
         assert answer.header("cross-origin-opener-policy") == "same-origin"
         assert "camera=()" in answer.header("permissions-policy")
         assert "clipboard-write" not in answer.header("permissions-policy")
 
 
-async def test_the_messages_come_in_the_reader_s_language(inbox, subtests):
+async def test_the_texts_are_served_in_the_readers_language(inbox, subtests):
     for wanted, language in [
         (None, "en"),
         ("de-AT, en;q=0.5", "de"),
         ("pt-br", "pt-BR"),
-        ("pt-PT, en", "pt-BR"),  # there is no other Portuguese
+        ("pt-PT, en", "pt-BR"),  # pt-BR is the only variant of Portuguese
         ("fr", "en"),
         ("§", "en"),
     ]:
@@ -339,7 +339,7 @@ async def test_the_page_names_its_language_and_direction_before_a_script_runs(we
     assert answer.header("cache-control") == "no-cache"
 
 
-def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
+def test_an_inbox_without_its_page_or_its_default_language_prevents_startup(web):
     for name in ("index.html", "worker.js", "messages/en.js"):
         (web / name).rename(web / "kept")
         with pytest.raises(FileNotFoundError):
@@ -350,7 +350,9 @@ def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
 async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_proxy_puts_it(world):
     for public_url in ("", "https://host.example/mail"):
         answer = await world.client(public_url=public_url).get("/")
-        written = re.sub("\n +<", "\n<", (WEB / "index.html").read_text()).replace("{lifetime}", "1 hour")
+        page, noscript = [(WEB / name).read_text() for name in ("index.html", "noscript.html")]
+        written = page.replace("<!-- noscript -->\n", noscript.replace("{lifetime}", "1 hour"))
+        written = re.sub("\n +<", "\n<", re.sub("\n *<!-- (icons|links) -->", "", written))
         assert re.sub("web/[0-9a-f]{16}/", "web/", answer.body.decode()) == written
         assert answer.header("x-content-type-options") == "nosniff"
         assert answer.header("referrer-policy") == "no-referrer"
@@ -368,19 +370,19 @@ async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_prox
         (172_800, "2 days"),
     ],
 )
-async def test_the_page_says_without_javascript_how_long_an_address_lives(world, seconds, words):
+async def test_the_page_states_the_lifetime_of_an_address_without_javascript(world, seconds, words):
     page = await world.client(lifetime_seconds=seconds).get("/")
     assert f"An address lives for {words}." in page.body.decode()
 
 
 LANGUAGES = [path.stem for path in sorted((WEB / "messages").iterdir())]
 API_OCTETS_OF_A_VISIT = 1_000
-"""The answers that create an address and begin its stream, with their heads."""
+"""The size of the responses that create an address and start its stream, including their headers."""
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_first_visit_fetches_little_in_every_language(world, language):
-    """In octets: less than 50,000 with the heads of all answers, and less than 150,000 unpacked."""
+    """A visit transfers less than 50,000 bytes with all response headers, and less than 150,000 bytes uncompressed."""
     client = world.client()
     wanted = {"Accept-Language": language}
     page = (await client.get("/", wanted)).body.decode()
@@ -394,7 +396,7 @@ async def test_a_first_visit_fetches_little_in_every_language(world, language):
 
 
 def size_of(answer):
-    """Return how many octets an answer takes over HTTP/1.1."""
+    """Return the size of a response in bytes when it is sent over HTTP/1.1."""
     date = "date: Tue, 24 Nov 2026 13:51:36 GMT"
     lines = ["HTTP/1.1 200 ", date, *(f"{name}: {value}" for name, value in answer.headers), ""]
     return sum(len(line) + 2 for line in lines) + len(answer.body)

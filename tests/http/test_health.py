@@ -1,11 +1,11 @@
-"""What a client sees while the storage is being opened; that it is told of a server that is away is in ``tests/e2e``."""
+"""Responses while the storage is being opened; ``tests/e2e`` covers an unavailable database server."""
 
 import socket
 
 from tmpmaild.http.health import serving_health
 
 
-async def test_who_connects_during_a_restart_is_left_for_the_daemon_itself():
+async def test_connections_during_a_restart_are_left_for_the_daemon_itself():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with serving_health([listener]):
             client = socket.create_connection(listener.getsockname())

@@ -1,4 +1,4 @@
-"""Requests as they are on the wire, well-formed and not."""
+"""Requests as raw bytes, well-formed and malformed."""
 
 from contextlib import suppress
 
@@ -31,7 +31,7 @@ MALFORMED = [
 ]
 
 
-async def test_what_is_no_http_gets_a_bare_refusal(served, subtests):
+async def test_input_that_is_not_http_gets_a_minimal_refusal(served, subtests):
     for octets in MALFORMED:
         with subtests.test(octets=octets):
             received = await served.ask(octets)
@@ -42,7 +42,7 @@ async def test_what_is_no_http_gets_a_bare_refusal(served, subtests):
             await served.drained()
 
 
-async def test_a_chunked_body_is_read_and_a_client_that_waits_for_100_continue_asked_on(served):
+async def test_a_chunked_body_is_read_and_100_continue_is_sent_to_a_waiting_client(served):
     received = await served.ask(
         CREATE + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"pri\r\n9\r\nvate":tru\r\n2\r\ne}\r\n0\r\n\r\n'
     )
@@ -55,7 +55,7 @@ async def test_a_chunked_body_is_read_and_a_client_that_waits_for_100_continue_a
         assert await read_answer(stream) == 201
 
 
-async def test_a_strange_target_is_not_found(served, subtests):
+async def test_an_unusual_target_is_not_found(served, subtests):
     for target in [
         b"*",
         b"x",
@@ -82,8 +82,8 @@ async def test_every_form_of_the_shortest_path_leads_to_the_inbox(served, subtes
             assert received.startswith(b"HTTP/1.1 200"), received
 
 
-async def test_a_body_nobody_asked_for_holds_nothing(served):
-    """More parts than the queue to the application takes: once this held the connection for ever."""
+async def test_an_unexpected_body_does_not_block_the_connection(served):
+    """A body with more parts than the application's queue can hold once blocked the connection forever."""
     async with await served.connect() as stream:
         await stream.send(GET[:-2] + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 200)
         assert await read_answer(stream) == 200
@@ -109,7 +109,7 @@ async def test_a_body_nobody_asked_for_holds_nothing(served):
         max_size=8,
     ).map(b"".join)
 )
-async def test_whatever_comes_the_connection_ends_and_the_log_stays_empty(served, caplog, octets):
+async def test_any_input_ends_the_connection_without_a_log_entry(served, caplog, octets):
     async with await served.connect() as stream:
         with suppress(anyio.BrokenResourceError):
             await stream.send(octets)
@@ -121,7 +121,7 @@ async def test_whatever_comes_the_connection_ends_and_the_log_stays_empty(served
 
 
 @pytest.mark.parametrize("upgrade", [b"websocket", b"h2c"])
-async def test_an_offer_to_switch_protocols_is_not_heard(served, upgrade):
+async def test_an_offer_to_switch_protocols_is_ignored(served, upgrade):
     offer = (
         b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
         + upgrade
@@ -135,7 +135,7 @@ async def test_an_offer_to_switch_protocols_is_not_heard(served, upgrade):
     await served.drained()
 
 
-async def test_a_refusal_says_whether_it_is_the_host_the_length_the_method_or_the_version(served, subtests):
+async def test_a_refusal_names_the_host_the_length_the_method_or_the_version(served, subtests):
     for octets, status in [
         (LAST.replace(b"GET /", b"GET http://user@x/"), b"400"),
         (LAST.replace(b"GET /", b"GET http:///"), b"400"),
@@ -149,7 +149,7 @@ async def test_a_refusal_says_whether_it_is_the_host_the_length_the_method_or_th
             await served.drained()
 
 
-async def test_a_response_is_one_write_and_the_header_of_one_without_a_length_does_not_wait_for_its_body(serve):
+async def test_a_response_is_one_write_and_a_header_without_a_length_does_not_wait_for_the_body(serve):
     may_go_on = anyio.Event()
 
     async def waiting(scope, receive, send):

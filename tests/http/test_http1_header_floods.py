@@ -1,6 +1,6 @@
-"""Many clients at once whose requests cost much to parse: each is refused, and nobody waits long for them.
+"""Many simultaneous clients whose requests are expensive to parse: each is refused, and no other client waits long.
 
-How long is said in processor time between two turns of the event loop, which no other process of the machine changes.
+The wait is measured as processor time between two iterations of the event loop, which other processes do not affect.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ FLOODS = {
 }
 CLIENTS = 60
 MOST_SECONDS = 0.5
-"""One turn of the loop, with what all clients together sent in it."""
+"""The limit for one turn of the event loop, including the data that all clients sent in it."""
 
 
 @asynccontextmanager
 async def longest_turn():
-    """Return a list that ends as the longest time between two turns, in seconds of the processor."""
+    """Yield a list with one item: the longest time so far between two iterations, in seconds of processor time."""
     found = [0.0]
 
     async def probe():
@@ -52,7 +52,7 @@ async def longest_turn():
 
 
 async def ask(served, octets, answers):
-    """Send octets, and note the status of the answer, of the last if there are several."""
+    """Send bytes, and record the status of the last response."""
     async with await served.connect() as stream:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await stream.send(octets)
@@ -60,7 +60,10 @@ async def ask(served, octets, answers):
 
 
 async def crowd(served, octets):
-    """Have a crowd send octets, and an honest client come in between; return what each was answered."""
+    """Send bytes from many clients, interspersed with requests from honest clients.
+
+    Return the responses to each group.
+    """
     answers, honest = [], []
     async with anyio.create_task_group() as tasks:
         for number in range(CLIENTS):
@@ -71,7 +74,7 @@ async def crowd(served, octets):
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-async def test_a_crowd_is_refused_and_keeps_nobody_waiting(world, serve, flood):
+async def test_a_flood_is_refused_and_delays_no_other_client(world, serve, flood):
     octets, status = FLOODS[flood]
     async with serve(world.app(), max_connections=2 * CLIENTS) as served:
         async with longest_turn() as turn:
@@ -82,7 +85,7 @@ async def test_a_crowd_is_refused_and_keeps_nobody_waiting(world, serve, flood):
     assert turn[0] < MOST_SECONDS
 
 
-async def test_the_largest_headers_that_end_in_429_keep_nobody_waiting(world, serve):
+async def test_the_largest_headers_that_get_429_delay_no_other_client(world, serve):
     octets = LARGEST.replace(b"Host: x", b"Host: x\r\nConnection: close")
     async with serve(world.app(TokenBuckets(1, 1)), max_connections=2 * CLIENTS) as served, longest_turn() as turn:
         answers, honest = await crowd(served, octets)

@@ -37,7 +37,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
 
 
 async def follow(client, target):
-    """Read page after page as ``Link`` announces them."""
+    """Read all pages by following their ``Link`` fields."""
     pages = []
     while target:
         answer = await client.get(target)
@@ -50,11 +50,11 @@ async def follow(client, target):
 
 
 @pytest.mark.both_engines
-async def test_following_the_links_sees_each_message_once(world, client, inbox):
+async def test_following_the_links_returns_each_message_once(world, client, inbox):
     ids = sorted(await asyncio.gather(*[world.deliver(inbox) for _ in range(120)]))
     assert await follow(client, path(inbox)) == [ids[:19:-1], ids[19::-1]]
     assert await follow(client, path(inbox, "?order=asc&limit=50&unknown=x")) == [ids[:50], ids[50:100], ids[100:]]
-    assert await follow(client, path(inbox, f"?limit=50&after={ids[69]}")) == [ids[:69:-1]]  # no other is announced
+    assert await follow(client, path(inbox, f"?limit=50&after={ids[69]}")) == [ids[:69:-1]]  # there is no next page
 
 
 async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox):
@@ -120,7 +120,7 @@ async def test_an_impossible_value_is_invalid(client, inbox, subtests):
         "%22chosen%22@mail.example.com",
     ],
 )
-async def test_an_address_is_found_in_every_form_that_mail_reaches_it_by(client, inbox, form):
+async def test_an_address_is_found_in_every_form_that_reaches_it_by_mail(client, inbox, form):
     assert (await client.get(path(form))).json() == {"messages": []}
     assert (await client.get(f"/api/v1/addresses/{form}")).json()["address"] == inbox
 
@@ -156,7 +156,7 @@ MALFORMED = [
 ]
 
 
-async def test_what_is_no_address_here_is_not_found(client, inbox, subtests):
+async def test_an_address_that_does_not_exist_here_is_not_found(client, inbox, subtests):
     for form in MALFORMED:
         with subtests.test(form=form):
             for target in (path(form), f"/api/v1/addresses/{form}"):
@@ -168,7 +168,7 @@ async def test_what_is_no_address_here_is_not_found(client, inbox, subtests):
 @pytest.mark.parametrize(
     "target", ["%0A", "/", "//", "/chosen@mail.example.com/messages%0A", "/chosen@mail.example.com/messages/"]
 )
-async def test_a_path_ends_where_it_ends(client, inbox, target):
+async def test_a_path_must_match_to_its_end(client, inbox, target):
     for method in ("GET", "POST"):
         answer = await client.ask(method, "/api/v1/addresses" + target)
         assert (answer.status, answer.header("location")) == (404, None)
@@ -183,14 +183,14 @@ async def test_an_address_lives_to_the_millisecond(world, client, inbox, clock):
     for target in (path(inbox), f"/api/v1/addresses/{inbox}"):
         answer = await client.get(target)
         assert (answer.status, answer.json()["code"]) == (410, "address-expired")
-        assert answer.json()["detail"] == "chos…@mail.example.com expired at 2026-09-21T15:13:20.000Z."
+        assert answer.json()["detail"] == "chos…@mail.example.com expired or was deleted at 2026-09-21T15:13:20.000Z."
 
 
 @pytest.mark.parametrize("suffix", ["", "/messages"])
-async def test_a_private_address_looks_like_none_without_its_token(client, clock, suffix):
+async def test_a_private_address_looks_nonexistent_without_its_token(client, clock, suffix):
     created = await client.create(local_part="hidden", private=True)
     target = f"/api/v1/addresses/{created['address']}{suffix}"
-    for _ in range(2):  # alive, then expired
+    for _ in range(2):  # the address is live at first, and then expired
         never = await client.get(UNKNOWN + suffix)
         refused = [{}, bearer("wrong"), bearer(""), {"Authorization": created["token"]}, {"Authorization": "Basic x"}]
         for headers in refused:
@@ -200,7 +200,7 @@ async def test_a_private_address_looks_like_none_without_its_token(client, clock
 
 
 @pytest.mark.both_engines
-async def test_bodies_are_whole_as_long_as_4_mib_hold_them(world, client, inbox):
+async def test_bodies_are_complete_up_to_a_total_of_4_mib(world, client, inbox):
     for letter in (b"a", b"b", b"c"):
         await world.deliver(inbox, b"Subject: large\r\n\r\n" + (letter * 99 + b"\r\n") * 19_000)
     answer = await client.get(path(inbox))
@@ -220,7 +220,7 @@ def many_attachments(count, name="x" * 200):
     return f"Content-Type: multipart/mixed; boundary=b\r\n\r\n{part * count}--b--\r\n".encode()
 
 
-async def test_a_page_ends_before_the_names_of_its_attachments_pass_all_bounds(world, client, inbox):
+async def test_a_page_ends_before_its_attachment_names_exceed_a_limit(world, client, inbox):
     sent = [await world.deliver(inbox, many_attachments(900)) for _ in range(12)]
     pages = await follow(client, path(inbox))
     assert list(chain(*pages)) == sent[::-1]
@@ -229,11 +229,11 @@ async def test_a_page_ends_before_the_names_of_its_attachments_pass_all_bounds(w
     assert list(chain(*await follow(client, path(inbox, "?q=sender")))) == sent[::-1]
 
 
-async def test_a_page_is_made_once_and_forgotten_with_its_listing(world, inbox):
+async def test_a_page_is_rendered_once_and_forgotten_with_its_listing(world, inbox):
     endpoints = MessageEndpoints(world.service, Serializer(""), ResponseSlots(world.service.scheduler), StreamSlots(0))
     listing = await world.service.mail.list(inbox, Page())
     answer = endpoints._small_page(listing, Page())
     assert answer.body == b'{"messages":[]}'
     assert endpoints._small_page(listing, Page()) is answer
     assert endpoints._small_page(replace(listing, messages=()), Page()) is not answer
-    assert len(endpoints._pages) == 1  # a listing that nobody keeps leaves nothing
+    assert len(endpoints._pages) == 1  # a cached page is dropped along with its listing

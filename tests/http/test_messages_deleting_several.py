@@ -26,7 +26,7 @@ async def left(client, held):
 
 
 @pytest.mark.both_engines
-async def test_those_that_are_named_or_up_to_one_or_all_are_deleted_and_counted(world, client, held, ids):
+async def test_named_messages_all_messages_or_all_up_to_a_message_are_deleted_and_counted(world, client, held, ids):
     assert await left(client, held) == ids
     later = await world.deliver(held["address"])
     for query, count, rest in (
@@ -52,14 +52,14 @@ async def test_those_that_are_named_or_up_to_one_or_all_are_deleted_and_counted(
         ("?" + "&".join([f"id={SOME}"] * 101), ["id"]),
     ],
 )
-async def test_what_is_not_so_deletes_nothing(client, held, ids, query, pointers):
+async def test_invalid_requests_delete_nothing(client, held, ids, query, pointers):
     answer = await delete(client, held, query)
     assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
     assert [error["pointer"] for error in answer.json()["errors"]] == pointers
     assert await left(client, held) == ids
 
 
-async def test_a_parameter_that_is_misspelt_does_not_delete_everything_and_a_hundred_can_be_named(client, held, ids):
+async def test_a_misspelt_parameter_does_not_delete_everything_and_a_hundred_messages_can_be_named(client, held, ids):
     answer = await delete(client, held, f"?ids={ids[0]}&upto={ids[1]}&id={ids[2]}&up_to={ids[3]}")
     assert answer.status == 422
     assert [error["pointer"] for error in answer.json()["errors"]] == ["ids", "upto", "up_to"]

@@ -26,7 +26,7 @@ def path(held):
 
 
 def mails(octets, tmp_path):
-    """Return the mails of an mbox as Python reads them."""
+    """Return the messages of an mbox as Python reads them."""
     (tmp_path / "mbox").write_bytes(octets)
     box = mailbox.mbox(tmp_path / "mbox", create=False)
     try:
@@ -41,7 +41,7 @@ async def source(client, held, message_id):
 
 
 @pytest.mark.both_engines
-async def test_it_has_every_mail_as_its_source_gives_it_oldest_first(world, client, held, at, tmp_path):
+async def test_the_file_has_every_message_as_its_source_returns_it_oldest_first(world, client, held, at, tmp_path):
     raws = [b"Subject: %d\r\n\r\nbody %d\r\n" % (number, number) for number in range(3)]
     ids = [await world.deliver(held["address"], raw) for raw in [*raws, LARGE]]
     await world.deliver((await client.create())["address"])
@@ -53,7 +53,7 @@ async def test_it_has_every_mail_as_its_source_gives_it_oldest_first(world, clie
     )
 
 
-async def test_the_fields_of_a_sender_check_are_as_in_a_source(open_world, tmp_path):
+async def test_the_fields_of_a_sender_check_are_the_same_as_in_a_source(open_world, tmp_path):
     raw = b"Authentication-Results: localhost; dkim=pass\r\nSubject: x\r\n\r\n"
     async with open_world(check=lambda *_: True) as world:
         client = world.client()
@@ -74,7 +74,7 @@ async def test_it_is_a_file_with_the_name_of_the_inbox(client, at):
 
 
 class Slow:
-    """A client that has taken the start of the answer, and what follows when it is told to."""
+    """A client that reads the start of the response, and the rest when the test allows it."""
 
     def __init__(self, app, target):
         self.messages = []
@@ -107,7 +107,7 @@ async def three(world, held):
 
 
 @pytest.mark.usefixtures("three")
-async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(world, at, monkeypatch):
+async def test_a_client_that_does_not_read_is_disconnected_and_its_slot_freed(world, at, monkeypatch):
     monkeypatch.setattr(responses, "SLOTS_PER_CLIENT", 1)
     client = world.client()
     monkeypatch.setattr(responses, "SLICE_SECONDS", 0.05)
@@ -124,10 +124,12 @@ async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(w
 
 
 @pytest.mark.usefixtures("three")
-async def test_each_part_moves_the_deadline_by_its_length(client, at, monkeypatch):
+async def test_each_part_moves_the_deadline_by_its_length_and_the_time_until_it_is_ready(client, at, monkeypatch):
     monkeypatch.setattr(responses, "SLICE_SECONDS", float("inf"))
     monkeypatch.setattr(responses, "SEND_SECONDS", 1000)
     monkeypatch.setattr(responses, "PACE_BYTES_PER_SECOND", 0.5)
+    start, seconds = anyio.current_time(), itertools.count(step=100)
+    monkeypatch.setattr(anyio, "current_time", lambda: start + next(seconds))
     parts, deadlines = [], []
 
     async def take(message):
@@ -137,7 +139,7 @@ async def test_each_part_moves_the_deadline_by_its_length(client, at, monkeypatc
 
     await client.app(scope_of(at), None, take)
     moved = [later - earlier for earlier, later in itertools.pairwise(deadlines)]
-    assert moved == pytest.approx([len(part) * 2 for part in parts[:-1]])
+    assert moved == pytest.approx([len(part) * 2 + 100 for part in parts[:-1]])
     assert len(parts) == 3
 
 
@@ -156,7 +158,7 @@ async def test_a_client_that_exceeds_the_deadline_gets_no_end(client, at, monkey
     assert [message.get("more_body") for message in sent] == [None, True]
 
 
-async def test_it_needs_a_place_like_every_large_answer(world, at, three, monkeypatch):
+async def test_the_file_needs_a_slot_like_every_large_response(world, at, three, monkeypatch):
     monkeypatch.setattr(responses, "SLOTS_PER_CLIENT", 1)
     client = world.client()
     slow = Slow(client.app, at)
@@ -170,12 +172,12 @@ async def test_it_needs_a_place_like_every_large_answer(world, at, three, monkey
 
 
 @pytest.mark.usefixtures("places_come_late", "three")
-async def test_what_ends_while_it_waits_for_a_place_is_a_problem(client, at):
+async def test_an_inbox_that_expires_while_waiting_for_a_slot_is_a_problem(client, at):
     assert (await client.get(at)).json()["code"] == "address-expired"
 
 
-async def test_no_more_than_a_mail_or_two_are_in_memory(world, client, held, at, monkeypatch):
-    """The next is read when the client has taken the one before."""
+async def test_at_most_two_messages_are_in_memory(world, client, held, at, monkeypatch):
+    """The next message is read only when the client has received the previous message."""
     for _ in range(5):
         await world.deliver(held["address"], LARGE)
     reads = []
@@ -194,7 +196,7 @@ async def test_no_more_than_a_mail_or_two_are_in_memory(world, client, held, at,
 
 
 @pytest.mark.both_engines
-async def test_a_client_on_a_socket_gets_every_mail_in_chunks(world, served, held, at, tmp_path):
+async def test_a_client_on_a_socket_gets_every_message_in_chunks(world, served, held, at, tmp_path):
     for _ in range(3):
         await world.deliver(held["address"], LARGE)
     request = f" {at} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
@@ -215,7 +217,7 @@ def unchunked(body):
 
 
 @pytest.mark.usefixtures("three")
-async def test_one_that_is_broken_off_lacks_the_last_chunk(world, served, at, monkeypatch):
+async def test_a_response_that_is_cut_off_lacks_the_last_chunk(world, served, at, monkeypatch):
     read, seen = world.storage.read_message, []
 
     async def once(*args, **more):

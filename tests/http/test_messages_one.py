@@ -43,7 +43,7 @@ async def test_the_session_that_brought_a_message_is_shown_with_it(world, client
     assert (await client.get(f"{at}/{message_id}")).json()["session"] == expected("session", message_id)
 
 
-async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at):
+async def test_missing_parts_of_a_message_are_null_or_empty(world, client, held, at):
     message_id = await world.deliver(held["address"], b"\r\nbody\r\n", sender="")
     message = (await client.get(f"{at}/{message_id}")).json()
     assert (message["html"], message["date"]) == (None, None)
@@ -69,7 +69,7 @@ async def test_attachments_are_fetched_by_their_url(world, client, held, at):
     assert 'filename="x.pdf"' in answer.header("content-disposition")
 
 
-async def test_there_is_no_attachment_under_any_other_number(world, client, held, at, subtests):
+async def test_attachments_exist_under_no_other_number(world, client, held, at, subtests):
     for index in ["2", "-1", "x", "", "0x0", "01", "1.0", "%C2%B2", "999999999", "9" * 100, "0%0a"]:
         with subtests.test(index=index):
             message_id = await world.deliver(held["address"], RAW)
@@ -77,7 +77,7 @@ async def test_there_is_no_attachment_under_any_other_number(world, client, held
             assert (answer.status, answer.json()["code"]) in [(404, "message-not-found"), (404, "not-found")]
 
 
-async def test_range_requests_get_the_whole(world, client, held, at):
+async def test_range_requests_get_the_complete_content(world, client, held, at):
     message_id = await world.deliver(held["address"], RAW)
     ranges = {"Range": "bytes=" + ",".join(f"{at}-" for at in range(1000))}
     for tail in ("attachments/1", "raw", ""):
@@ -86,7 +86,7 @@ async def test_range_requests_get_the_whole(world, client, held, at):
         assert answer.header("content-range") is None
 
 
-async def test_a_large_message_comes_whole(world, client, held, at):
+async def test_a_large_message_is_returned_whole(world, client, held, at):
     text, content = "x" * 200_000, bytes(range(256)) * 4000
     raw = RAW.replace(b"Your", text.encode(), 1).replace(b"aGVsbG8=", base64.encodebytes(content))
     message_id = await world.deliver(held["address"], raw)
@@ -107,8 +107,8 @@ async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, 
     assert (await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))).status == 404
 
 
-async def test_each_web_address_in_the_body_of_one_message_stands_with_its_place(world, client, held, at):
-    """In code points: what is beyond 16 bits counts once; and by the rules of ``links``, each time it occurs."""
+async def test_each_url_in_the_body_of_a_message_has_its_position(world, client, held, at):
+    """Positions count code points, so a character beyond 16 bits counts once. Each occurrence of a URL is listed."""
     first, second = "https://x.example/a(EU)_V2.pdf", "https://x.example/verify?t=aB3_"
     body = f"🎉 Guide: {first}\uff0cand {second}، again <{first}>"
     message_id = await world.deliver(

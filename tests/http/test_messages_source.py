@@ -17,7 +17,7 @@ async def inbox(client):
     return (await client.create(local_part="chosen"))["address"]
 
 
-async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world, client, inbox):
+async def test_the_source_consists_of_our_trace_fields_and_the_received_bytes(world, client, inbox):
     message_id = await world.deliver(inbox, RAW, recipient="Chosen+tag@mail.example.com")
     answer = await client.get(path(inbox, message_id))
     assert answer.status == 200
@@ -34,7 +34,7 @@ async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world,
 
 
 @pytest.mark.parametrize("raw", [RAW, LARGE], ids=["small", "large"])
-async def test_a_browser_keeps_it_as_a_file_and_nobody_caches_it(world, client, inbox, raw):
+async def test_a_browser_saves_it_as_a_file_and_it_is_never_cached(world, client, inbox, raw):
     message_id = await world.deliver(inbox, raw)
     answer = await client.get(path(inbox, message_id))
     assert answer.header("content-type") == "message/rfc822"
@@ -46,13 +46,13 @@ async def test_a_browser_keeps_it_as_a_file_and_nobody_caches_it(world, client, 
 
 
 @pytest.mark.usefixtures("places_come_late")
-async def test_what_is_over_while_it_waits_for_a_place_is_not_shown(world, client, inbox):
+async def test_a_message_that_ends_while_waiting_for_a_slot_is_not_shown(world, client, inbox):
     message_id = await world.deliver(inbox, LARGE)
     answer = await client.get(path(inbox, message_id))
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
 
-async def test_a_message_of_another_inbox_or_of_none_is_not_found(world, client, inbox):
+async def test_a_message_of_another_inbox_or_a_nonexistent_one_is_not_found(world, client, inbox):
     other = (await client.create(local_part="other"))["address"]
     message_id = await world.deliver(other)
     last = message_id[:-1] + "1"

@@ -1,4 +1,4 @@
-"""``POST …/view``, and the page behind the path it gives."""
+"""``POST …/view``, and the page at the path it returns."""
 
 import asyncio
 from pathlib import Path
@@ -70,7 +70,7 @@ async def test_listed_origins_may_frame_a_view(world, held):
 @pytest.mark.parametrize(
     ("public_url", "host"), [("https://tmp.example:8443/mail", "tmp.example:8443"), ("", "mail.example.com")]
 )
-async def test_a_view_in_a_tab_of_its_own_says_who_shows_it(world, held, raw, public_url, host):
+async def test_a_view_in_its_own_tab_names_the_service(world, held, raw, public_url, host):
     message_id = await world.deliver(held["address"], raw)
     client = world.client(public_url=public_url)
     path = (await view(client, held["address"], message_id)).json()["url"].removeprefix("/mail")
@@ -81,7 +81,7 @@ async def test_a_view_in_a_tab_of_its_own_says_who_shows_it(world, held, raw, pu
         assert said not in (await client.get(path, headers)).body.decode()
 
 
-async def test_remote_images_are_there_for_who_asks_for_them(world, client, held):
+async def test_remote_images_are_included_on_request(world, client, held):
     message_id = await world.deliver(held["address"], RAW)
     found = (await view(client, held["address"], message_id, {"remote_images": True})).json()
     answer = await client.get(found["url"])
@@ -90,13 +90,13 @@ async def test_remote_images_are_there_for_who_asks_for_them(world, client, held
     assert "http://track.example" not in answer.body.decode()
 
 
-async def test_a_mail_without_html_is_shown_as_its_text(world, client, held):
+async def test_a_message_without_html_is_shown_as_text(world, client, held):
     message_id = await world.deliver(held["address"], b"\r\n<script>one</script>\r\n  two & three\r\n")
     page = (await client.get((await view(client, held["address"], message_id)).json()["url"])).body.decode()
     assert "&lt;script&gt;one&lt;/script&gt;\n  two &amp; three" in page
 
 
-async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_markup(world, client, held):
+async def test_the_title_names_sender_and_subject_without_markup(world, client, held):
     raw = b'From: Eve & Co <eve@evil.example>\r\nSubject: </title>"</style>\\\r\n\r\n<base target=_blank>\r\n'
     message_id = await world.deliver(held["address"], raw)
     page = (await client.get((await view(client, held["address"], message_id)).json()["url"])).body.decode()
@@ -105,10 +105,10 @@ async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_mark
     assert page.count("<title>") == 1
 
 
-async def test_a_page_is_made_once_for_its_path_and_its_first_look(world, client, held):
+async def test_a_page_is_rendered_once_for_its_path_and_its_first_view(world, client, held):
     message_id = await world.deliver(held["address"], RAW)
     url = (await view(client, held["address"], message_id)).json()["url"]
-    async with all_turns(world.service.scheduler):  # whatever had to be made anew would wait
+    async with all_turns(world.service.scheduler):  # rendering the page again would block
         with anyio.fail_after(PATIENCE_SECONDS):
             first = await client.get(url)
     assert (await client.get(url)).body == first.body
@@ -127,14 +127,14 @@ async def test_pages_are_kept_up_to_a_bound(world, client, held, monkeypatch):
     assert len(world.service.viewer._pages) == 2
 
 
-async def test_a_page_that_nobody_asks_for_is_not_kept(world, client, held, monkeypatch):
+async def test_a_page_that_is_not_requested_is_dropped(world, client, held, monkeypatch):
     monkeypatch.setattr(viewing, "_PAGE_SECONDS", 0)
     message_id = await world.deliver(held["address"], RAW)
     await view(client, held["address"], message_id)
     await until(lambda: not world.service.viewer._pages)
 
 
-async def test_a_client_that_asks_for_many_views_does_not_keep_others_waiting(world, client, held):
+async def test_a_client_that_requests_many_views_does_not_delay_others(world, client, held):
     message_id = await world.deliver(held["address"], RAW)
     path, scheduler = f"/api/v1/addresses/{held['address']}/messages/{message_id}/view", world.service.scheduler
     scheduler.usage.charge("192.0.2.1", 1)
@@ -155,7 +155,7 @@ async def test_a_client_that_asks_for_many_views_does_not_keep_others_waiting(wo
     assert answered[1:] == [("192.0.2.1", 201)] * 5
 
 
-async def test_a_small_mail_is_viewed_while_a_large_one_is_made_a_page(world, client, held):
+async def test_a_small_message_is_viewed_while_a_large_one_is_rendered(world, client, held):
     small = await world.deliver(held["address"], RAW)
     large = await world.deliver(held["address"], b"Content-Type: text/html\r\n\r\n" + b"<p>x" * 25_000)
     scheduler = world.service.scheduler
@@ -168,16 +168,17 @@ async def test_a_small_mail_is_viewed_while_a_large_one_is_made_a_page(world, cl
 
 
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])
-async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(world, client, held, end):
+async def test_a_large_view_that_ends_while_waiting_or_rendering_is_not_found(world, client, held, end):
     message_id = await world.deliver(held["address"], RAW + b" " * IN_LOOP_BYTES)
     url = (await view(client, held["address"], message_id)).json()["url"]
-    assert (await client.get(url)).status == 200  # the page that was made with the path; from now on each is made anew
+    # Uses the page that was rendered in advance; later requests render it again.
+    assert (await client.get(url)).status == 200
     scheduler, found = world.service.scheduler, []
     async with all_turns(scheduler):
         looking = [asyncio.ensure_future(client.get(url)) for _ in range(2)]
         await until(lambda: len(scheduler._queue) == 2)
         await world.storage._reader.run(lambda connection: connection.set_trace_callback(found.append))
-        looking.append(asyncio.ensure_future(client.get(url)))  # the client's two slots are taken
+        looking.append(asyncio.ensure_future(client.get(url)))  # the client already has its two slots
         await until(lambda: any("FROM message" in sql for sql in found))
         await anyio.sleep(0.01)
         await world.end(end, held, message_id)
@@ -185,7 +186,7 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
         assert (answer.status, answer.json()["code"]) == (404, "not-found")
 
 
-async def test_views_have_a_limit_of_their_own(world, held):
+async def test_views_have_a_separate_limit(world, held):
     world.page_buckets = TokenBuckets(120, 3, name="page")
     client = world.client(TokenBuckets(10, 1))
     message_id = await world.deliver(held["address"], RAW)
@@ -214,7 +215,7 @@ async def test_views_have_a_limit_of_their_own(world, held):
         ("POST", "/x/view"),
     ],
 )
-async def test_what_only_looks_like_making_a_view_counts_for_the_api(world, held, method, end):
+async def test_requests_similar_to_making_a_view_count_for_the_api_limit(world, held, method, end):
     world.page_buckets = TokenBuckets(120, 120, name="page")
     path = f"/api/v1/addresses/{held['address']}/messages/{await world.deliver(held['address'], RAW)}"
     answer = await world.client(TokenBuckets(10, 10)).ask(method, path + end)
@@ -222,7 +223,10 @@ async def test_what_only_looks_like_making_a_view_counts_for_the_api(world, held
 
 
 async def test_addresses_cannot_be_guessed_at_the_rate_of_views(world, held):
-    """A refused view takes a token of the API too, and with none left it does not say what it was refused for."""
+    """A refused view also uses a token of the API limit.
+
+    If no tokens are left, the response does not reveal the reason.
+    """
     world.page_buckets = TokenBuckets(120, 120, name="page")
     client = world.client(TokenBuckets(10, 3))
     message_id = await world.deliver(held["address"], RAW)

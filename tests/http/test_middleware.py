@@ -1,6 +1,7 @@
-"""Headers on every answer, hosts, header limits, CORS, and what the log may say."""
+"""Headers of every response, hosts, header limits, CORS, and the data that may be logged."""
 
 import logging
+from ipaddress import ip_network
 
 import pytest
 
@@ -26,7 +27,7 @@ EVERY_KIND = [
 ]
 
 
-async def test_every_answer_carries_our_headers(world, subtests):
+async def test_every_response_has_our_headers(world, subtests):
     for method, target, more in EVERY_KIND:
         with subtests.test(method=method):
             for client in (world.client(), world.client(cors_origins=["https://page.example"])):
@@ -41,7 +42,7 @@ async def test_every_answer_carries_our_headers(world, subtests):
 @pytest.mark.parametrize(
     "host", ["host.example", "HOST:80", "127.0.0.1:8025", "[::1]", "[2001:db8::1]:8025", "a_b", "x."]
 )
-async def test_any_well_formed_host_is_welcome_and_never_repeated(client, host):
+async def test_any_well_formed_host_is_accepted_and_never_repeated(client, host):
     for method, target in (("POST", ADDRESSES), ("GET", ADDRESSES), ("GET", "/no"), ("GET", ADDRESSES + "/")):
         answer = await client.ask(method, target, host=host)
         assert answer.status in {201, 404, 405}
@@ -49,7 +50,7 @@ async def test_any_well_formed_host_is_welcome_and_never_repeated(client, host):
         assert len(host) < 4 or host not in text
 
 
-async def test_a_host_that_is_missing_or_none_is_refused(client, subtests):
+async def test_a_missing_or_invalid_host_is_refused(client, subtests):
     for host in [
         None,
         "",
@@ -73,7 +74,7 @@ async def test_a_host_that_is_missing_or_none_is_refused(client, subtests):
             assert not host or len(host) < 3 or host not in answer.body.decode()
 
 
-async def test_where_hosts_are_listed_only_those_are_served(world, subtests):
+async def test_only_listed_hosts_are_served(world, subtests):
     for host, status in [
         ("mail.example", 201),
         ("MAIL.example:8025", 201),
@@ -100,7 +101,7 @@ async def test_where_hosts_are_listed_only_those_are_served(world, subtests):
         ("mail.example", "other.example.", 400),
     ],
 )
-async def test_the_dot_of_the_root_is_no_part_of_a_listed_host(world, allowed, host, status):
+async def test_the_final_dot_of_a_host_is_ignored(world, allowed, host, status):
     assert (await world.client(allowed_hosts=[allowed]).post(host=host)).status == status
 
 
@@ -108,7 +109,7 @@ async def test_the_dot_of_the_root_is_no_part_of_a_listed_host(world, allowed, h
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("host", [None, ""])
 async def test_only_http_1_1_needs_a_host(world, allowed, version, host):
-    """Such as HAProxy's plain ``option httpchk`` (RFC 9112 §3.2)."""
+    """For example, HAProxy's plain ``option httpchk`` sends no Host (RFC 9112 §3.2)."""
     client = world.client(allowed_hosts=allowed)
     app = client.app
 
@@ -120,7 +121,7 @@ async def test_only_http_1_1_needs_a_host(world, allowed, version, host):
     assert answer.status == (200 if version == "1.0" else 400)
 
 
-async def test_headers_have_16_kib(client):
+async def test_headers_may_have_16_kib(client):
     assert (await client.get("/problems/not-found", {"X": "x" * 16_000})).status == 200
     answer = await client.get("/problems/not-found", {"X": "x" * 16_384})
     assert (answer.status, answer.json()["code"]) == (431, "headers-too-large")
@@ -137,7 +138,7 @@ async def test_an_origin_that_is_not_listed_may_not_read(world, subtests):
                     assert answer.header("vary") == ("Origin" if listed else None)
 
 
-async def test_a_listed_origin_may_read_every_answer_and_its_rate_limit(world):
+async def test_a_listed_origin_may_read_every_response_and_its_rate_limit(world):
     client = world.client(TokenBuckets(10, 2), cors_origins=["https://page.example", "http://localhost:3000"])
     statuses = []
     for _ in range(3):
@@ -151,7 +152,7 @@ async def test_a_listed_origin_may_read_every_answer_and_its_rate_limit(world):
     assert statuses == [404, 404, 429]
 
 
-async def test_a_preflight_is_answered_like_any_options_and_costs_nothing(world):
+async def test_a_preflight_gets_the_response_of_any_options_request_and_uses_no_token(world):
     client = world.client(TokenBuckets(10, 1), cors_origins=["https://page.example"])
     for _ in range(3):
         asked = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
@@ -162,7 +163,7 @@ async def test_a_preflight_is_answered_like_any_options_and_costs_nothing(world)
         assert "Authorization" in answer.header("access-control-allow-headers")
 
 
-async def test_the_log_knows_no_address_and_no_token_above_debug(world, caplog):
+async def test_the_log_contains_no_address_and_no_token_above_debug(world, caplog):
     caplog.set_level(logging.INFO)
     client = world.client()
     created = await client.create(local_part="chosen")
@@ -171,7 +172,7 @@ async def test_the_log_knows_no_address_and_no_token_above_debug(world, caplog):
     assert caplog.text == ""
 
 
-async def test_what_an_application_raises_is_logged_once_and_answered_unless_an_answer_has_begun(client, caplog):
+async def test_application_errors_are_logged_once_and_reported_unless_a_response_has_started(client, caplog):
 
     async def break_off(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -182,10 +183,46 @@ async def test_what_an_application_raises_is_logged_once_and_answered_unless_an_
 
     def guarded(app):
         count = Count("requests", "", ("operation", "status"))
-        parts = {"problems": Problems(""), "limits": RateLimits(), "requests": count, "unreadable": Count("x", "")}
-        parts["cross_site"] = CrossSite()
+        parts = {"problems": Problems(""), "limits": RateLimits(), "requests": count, "cross_site": CrossSite()}
+        parts |= {"unreadable": Count("x", ""), "untrusted": Count("y", "")}
         return type(client)(Middleware(app, **parts))
 
     assert (await guarded(break_off).get("/")).status == 200
     assert (await guarded(break_at_once).get("/")).status == 500
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
+
+
+async def no_content(scope, receive, send):
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+@pytest.fixture
+def forward(client):
+    """Return a function that sends X-Forwarded-For from a peer, past proxies in 10.0.0.0/8 and exempt 192.168.0.0/16."""
+    app = Middleware(
+        no_content,
+        problems=Problems(""),
+        limits=RateLimits(),
+        requests=Count("requests", "", ("operation", "status")),
+        unreadable=Count("unreadable", ""),
+        untrusted=Count("untrusted", ""),
+        cross_site=CrossSite(),
+        trusted_proxies=[ip_network("10.0.0.0/8")],
+        exempt=[ip_network("192.168.0.0/16")],
+    )
+    return lambda peer: type(client)(app).get("/", peer=peer, headers={"X-Forwarded-For": "198.51.100.1"})
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "172.16.0.2", "::ffff:172.16.0.2", "fd00::5"])
+async def test_an_internal_address_that_sends_forwarded_for_but_is_not_trusted_is_logged(forward, caplog, peer):
+    await forward(peer)
+    (record,) = caplog.records
+    assert (record.event, record.client) == ("http_forwarded_for", peer)
+    assert "is not in http.trusted_proxies" in record.getMessage()
+
+
+@pytest.mark.parametrize("peer", ["8.8.8.8", "2606:4700::1", "10.0.0.1", "192.168.1.2", "unix"])
+async def test_public_trusted_exempt_and_local_senders_of_forwarded_for_are_not_logged(forward, caplog, peer):
+    await forward(peer)
+    assert caplog.records == []

@@ -1,4 +1,4 @@
-"""The token bucket as clients meet it."""
+"""The token bucket from a client's point of view."""
 
 from ipaddress import ip_network
 
@@ -18,7 +18,7 @@ PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 
 
 class StoppedBuckets(TokenBuckets):
-    """Buckets for which no time passes, however slow the machine is."""
+    """Buckets whose clock is stopped, so the speed of the machine does not matter."""
 
     def take(self, client, _now_seconds):
         return super().take(client, 1000.0)
@@ -26,7 +26,7 @@ class StoppedBuckets(TokenBuckets):
 
 @pytest.fixture
 def limited(world, client):
-    """Make clients of an application with the default limit."""
+    """Return a function that creates a client for an application with the default limit."""
 
     def make(buckets=None, trusted_proxies=(), exempt=()):
         limits = RateLimits(StoppedBuckets(10, 10) if buckets is None else buckets, StoppedBuckets(2, 2, name="page"))
@@ -36,6 +36,7 @@ def limited(world, client):
             problems=Problems(""),
             requests=Count("requests", "", ("operation", "status")),
             unreadable=Count("unreadable", ""),
+            untrusted=Count("untrusted", ""),
             cross_site=CrossSite(),
             trusted_proxies=trusted_proxies,
             exempt=exempt,
@@ -70,7 +71,7 @@ async def away(policy, client, *, refill_seconds, burst):
     raise StorageUnavailable("away")
 
 
-async def test_without_the_database_that_has_the_buckets_nothing_passes(limited):
+async def test_without_the_database_that_has_the_buckets_no_request_passes(limited):
     answer = await limited(SharedBuckets(away, 10, 10, name="default")).get(NOBODY)
     assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
     assert answer.header("retry-after") == "5"
@@ -108,7 +109,7 @@ async def test_ten_requests_pass_over_all_daemons_that_share_a_database(world, o
         ("GET", NOBODY, {"headers": {"X": "x" * 20_000}}),
     ],
 )
-async def test_whatever_is_asked_below_api_takes_a_token(limited, method, target, more):
+async def test_every_request_below_api_takes_a_token(limited, method, target, more):
     client = limited()
     answer = await client.ask(method, target, **more)
     assert answer.header("ratelimit") == '"default";r=9;t=6'
@@ -126,7 +127,7 @@ async def test_whatever_is_asked_below_api_takes_a_token(limited, method, target
         ("GET", "/apis/"),
     ],
 )
-async def test_nothing_else_takes_one(limited, method, target):
+async def test_no_other_request_takes_a_token(limited, method, target):
     client = limited()
     answer = await client.ask(method, target)
     assert answer.header("ratelimit") is None
@@ -134,7 +135,7 @@ async def test_nothing_else_takes_one(limited, method, target):
 
 
 async def forwarded_as(client, peer, forwarded_for, name):
-    """Return whether a request from ``peer`` is counted as one of the client ``name``."""
+    """Return whether a request from ``peer`` counts toward the limit of the client ``name``."""
     await remaining(client, peer=peer, headers={"X-Forwarded-For": forwarded_for})
     return await remaining(client, peer=name) == 8
 
@@ -148,11 +149,11 @@ async def forwarded_as(client, peer, forwarded_for, name):
         ("unix", "198.51.100.1", "198.51.100.1"),
     ],
 )
-async def test_only_what_a_trusted_proxy_says_of_its_client_is_believed(limited, peer, forwarded_for, counted_as):
+async def test_only_the_client_stated_by_a_trusted_proxy_is_trusted(limited, peer, forwarded_for, counted_as):
     assert await forwarded_as(limited(trusted_proxies=PROXIES), peer, forwarded_for, counted_as)
 
 
-async def test_exempt_clients_know_no_limit_and_behind_a_proxy_the_client_is_exempt_not_the_proxy(limited):
+async def test_exempt_clients_have_no_limit_and_behind_a_proxy_the_client_is_exempt_not_the_proxy(limited):
     client = limited(exempt=[ip_network("192.0.2.0/24"), ip_network("2001:db8::/32")])
     for peer in ("192.0.2.1", "::ffff:192.0.2.1", "2001:db8:1::1"):
         for _ in range(12):

@@ -1,4 +1,4 @@
-"""The description of the API: sound by itself, complete; ``tests/test_stable.py`` keeps it from shrinking."""
+"""The OpenAPI description is valid and complete; ``tests/test_stable.py`` checks that no part of it is removed."""
 
 import json
 from urllib.parse import urljoin
@@ -32,8 +32,8 @@ def found(document, reference):
     return value
 
 
-async def test_its_examples_are_taken_by_the_server_that_shows_them(open_world):
-    """Where ``kit.test`` is served, an example at another domain would be refused."""
+async def test_its_examples_are_accepted_by_the_server_that_shows_them(open_world):
+    """A server for ``kit.test`` would refuse an example with a different domain."""
     async with open_world(domains=("kit.test", "other.test")) as world:
         client = world.client()
         shown = (await client.get("/api/v1/openapi.json")).json()
@@ -45,7 +45,7 @@ async def test_its_examples_are_taken_by_the_server_that_shows_them(open_world):
     assert "mail.example.com" not in json.dumps(shown)
 
 
-def test_every_reference_leads_somewhere_and_every_problem_is_described(document):
+def test_every_reference_can_be_resolved_and_every_problem_is_described(document):
     seen = set(references(document))
     assert len(seen) > 10
     for reference in seen:
@@ -61,7 +61,7 @@ def test_paths_lie_below_where_the_document_lies(document):
     assert urljoin("https://host.example/mail/api/v1/openapi.json", server["url"]) == "https://host.example/mail/"
 
 
-async def test_it_is_served_and_names_the_server_where_the_operator_has_named_it(open_world):
+async def test_it_is_served_and_contains_the_public_url_if_it_is_set(open_world):
     async with open_world() as world:
         answer = await world.client(public_url="https://host.example/mail").get("/api/v1/openapi.json")
         assert (answer.status, answer.header("content-type")) == (200, "application/json")
@@ -71,8 +71,8 @@ async def test_it_is_served_and_names_the_server_where_the_operator_has_named_it
 @pytest.mark.parametrize(
     "url", ["https://mail.example.com", "https://tmpmail.example.com/mail.example.com", "https://kit.test"]
 )
-def test_what_the_operator_has_named_stays_as_it_is(url):
-    """The domain of the examples may be in it, as the domain of the server may be in ours."""
+def test_the_public_url_is_shown_unchanged(url):
+    """The public URL may contain the example domain, and our text may contain the server's domain."""
     for domain in ("kit.test", "mail.example.com", "mail.example.com.kit.test"):
         shown = json.loads(describe_api(domain, url))
         assert shown.pop("servers") == [{"url": url}]
@@ -81,7 +81,7 @@ def test_what_the_operator_has_named_stays_as_it_is(url):
         assert json.loads(plain) == {key: json.loads(describe_api())[key] for key in shown}
 
 
-def test_what_needs_a_token_says_so(document):
+def test_operations_that_need_a_token_say_so(document):
     address = document["paths"]["/api/v1/addresses/{address}"]
     assert address["delete"]["security"] == [{"token": []}]
     assert address["get"]["security"] == [{}, {"token": []}]
@@ -94,14 +94,14 @@ def test_an_endpoint_declares_its_operation_and_the_problems_follow():
         async def list(self, request):
             """List things.
 
-            Those that are there,
+            Returns all existing things,
             and no others.
             """
 
         async def helper(self):
-            """Is no endpoint."""
+            """Do nothing: a method that is not an endpoint."""
 
     (operation,) = declared(Endpoints).values()
-    assert (operation.summary, operation.description) == ("List things", "Those that are there, and no others.")
+    assert (operation.summary, operation.description) == ("List things", "Returns all existing things, and no others.")
     usual = {"cross-site", "rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping"}
     assert set(operation.problems) == {"busy", "invalid-request", *usual}

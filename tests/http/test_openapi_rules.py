@@ -1,6 +1,6 @@
-"""The description held against the standard, and against the rules of public linters, under their own names.
+"""Check the description against the standard and the rules of public linters, with the linters' rule names.
 
-The names are those of Spectral's ruleset ``spectral:oas``, in which a rule is about a whole document of OpenAPI 3.
+The names are those of Spectral's ruleset ``spectral:oas``, limited to rules about a whole OpenAPI 3 document.
 """
 
 import json
@@ -22,7 +22,7 @@ OPERATIONS = {
 
 
 def everything(value, where="#"):
-    """Yield each object of the document and where it stands."""
+    """Yield each object of the document and its position."""
     if isinstance(value, dict):
         yield where, value
         for name, inner in value.items():
@@ -46,7 +46,7 @@ def nodes_that(is_wrong):
 
 def examples_that_do_not_fit():
     for where, schema in SCHEMAS.items():
-        # The document stands around the schema for what it refers to.
+        # The document is included so that references can be resolved.
         kind = jsonschema.Draft202012Validator
         fitting = kind(DOCUMENT | {"$ref": where}, format_checker=kind.FORMAT_CHECKER)
         given = [*schema.get("examples", []), *([schema["default"]] if "default" in schema else [])]
@@ -108,7 +108,7 @@ def test_it_is_a_document_of_openapi_3_1_that_older_generators_read():
 
 
 @pytest.mark.parametrize("event", ["message.received", "verdict.reached", "inbox.expired"])
-def test_what_a_webhook_is_told_is_as_described(event):
+def test_webhook_documents_match_their_description(event):
     pdf = Attachment(0, "a.pdf", "application/pdf", 1, "0" * 64, inline=False, content_id=None)
     texts = (f"msg_{0:026}", 0, "ada@mail.example.com", "ann@example.org", "Ann", "hello", "text\n")
     message = Message(*texts, truncated=True, size_bytes=9, has_html=False, attachments=(pdf,))
@@ -122,11 +122,11 @@ def test_what_a_webhook_is_told_is_as_described(event):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_it_keeps_the_rule(rule):
+def test_the_description_follows_the_rule(rule):
     assert list(RULES[rule]()) == []
 
 
-def test_every_answer_with_a_body_says_of_what_type_it_is():
+def test_every_response_with_a_body_states_its_type():
     untyped = [
         f"{name} {status} {media_type}"
         for name, operation in OPERATIONS.items()

@@ -1,4 +1,4 @@
-"""The page ``/docs``: the first three calls, and the operations of the OpenAPI document, as HTML without a script."""
+"""The ``/docs`` page: the first three calls and the operations in the OpenAPI document, as HTML without JavaScript."""
 
 import html
 import json
@@ -17,7 +17,7 @@ VOID = {"meta", "link"}
 
 
 class Outline(HTMLParser):
-    """Collects what a page refers to, its anchors, and its tags; fails when an element is not closed."""
+    """Collects a page's references, anchors and tags; fails if an element is not closed."""
 
     def __init__(self, text):
         super().__init__()
@@ -53,7 +53,7 @@ async def test_it_is_served_for_the_first_domain_and_the_public_url_of_the_serve
     assert answer.header("content-security-policy") == DOCS_POLICY
 
 
-def test_it_holds_no_script_and_leads_to_pages_of_ours_alone():
+def test_it_contains_no_script_and_only_links_to_our_pages():
     outline = Outline(PAGE)
     assert not outline.tags & {"script", "style", "img", "iframe", "form", "object", "base"}
     assert not re.search(r"<[^>]*\s(?:on\w+|style)=", PAGE)
@@ -62,7 +62,7 @@ def test_it_holds_no_script_and_leads_to_pages_of_ours_alone():
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_every_operation_tells_what_it_takes_and_how_it_fails(operation):
+def test_every_operation_shows_its_input_and_its_errors(operation):
     told = text_of(re.search(rf'<article id="{operation.id}">.*?</article>', PAGE, re.DOTALL)[0])
     described = DOCUMENT["paths"][operation.path][operation.method.lower()]
     assert f"{operation.summary} {operation.method} {operation.path}" in told

@@ -1,4 +1,4 @@
-"""Content negotiation: what a client prefers by its header fields, and what it gets."""
+"""Content negotiation: clients' preferences in header fields, and the resulting responses."""
 
 import pytest
 
@@ -21,7 +21,7 @@ OFFERED = ("de", "en", "pt-br", "zh-hant")
         "identity;q=0.5, gzip",
     ],
 )
-def test_gzip_goes_to_those_who_want_it(accepted):
+def test_clients_that_accept_gzip_get_it(accepted):
     assert prefers_gzip([accepted])
 
 
@@ -41,7 +41,7 @@ def test_gzip_goes_to_those_who_want_it(accepted):
         "gzipped",
     ],
 )
-def test_gzip_goes_to_nobody_else(accepted):
+def test_other_clients_do_not_get_gzip(accepted):
     assert not prefers_gzip([accepted])
 
 
@@ -92,7 +92,7 @@ def test_a_language_is_looked_up(accepted, chosen):
     assert best_language([accepted], OFFERED, "en") == chosen
 
 
-def test_several_fields_are_one_list_none_means_the_default_and_nobody_makes_us_read_a_long_one():
+def test_several_fields_form_one_list_without_fields_the_default_applies_and_long_lists_are_ignored():
     assert best_language(["fr", "de;q=0.1"], OFFERED, "en") == "de"
     assert prefers_gzip(["br", "gzip"])
     assert not prefers_gzip(["gzip", "identity", "gzip;q=0"])

@@ -1,4 +1,4 @@
-"""Every error answer: its form, and that nothing gets out any other way."""
+"""Every error response has the documented format, and no other error text is sent."""
 
 import json
 import logging
@@ -50,13 +50,13 @@ def is_problem(answer, code, base_path=""):
 
 
 @pytest.mark.parametrize(("code", "method", "target", "more"), PRODUCERS)
-async def test_every_producer_gives_the_same_kind_of_document(world, code, method, target, more):
+async def test_every_error_source_returns_the_same_kind_of_document(world, code, method, target, more):
     assert is_problem(await world.client().ask(method, target, **more), code)
     prefixed = world.client(public_url="https://host.example/mail/")
     assert is_problem(await prefixed.ask(method, target, **more), code, "/mail")
 
 
-async def test_what_a_path_answers_to_is_said_on_request_and_on_refusal(client, subtests):
+async def test_the_methods_of_a_path_are_listed_on_request_and_on_refusal(client, subtests):
     for target, allow in [
         ("/api/v1/addresses", "OPTIONS, POST"),
         ("/api/v1/addresses/unknown@mail.example.com", "DELETE, GET, HEAD, OPTIONS, PATCH"),
@@ -76,7 +76,7 @@ async def test_what_a_path_answers_to_is_said_on_request_and_on_refusal(client, 
             assert (asked.status, asked.header("allow"), asked.body) == (204, allow, b"")
 
 
-async def test_head_is_answered_where_get_is(client):
+async def test_head_is_supported_for_every_get(client):
     for target in (INBOX, INBOX + "/messages", "/problems/not-found"):
         head, got = await client.ask("HEAD", target), await client.get(target)
         assert (head.status, head.headers) == (got.status, got.headers)
@@ -88,14 +88,14 @@ def tree(error):
         yield from tree(child)
 
 
-def test_every_request_error_has_an_answer():
+def test_every_request_error_has_a_response():
     own = {error for error in tree(errors.RequestError) if error.__module__ == errors.__name__}
     assert own == set(problems._CODES)
     assert set(problems._CODES.values()) <= set(PROBLEMS)
 
 
 @pytest.mark.parametrize("error", [*problems._CODES, errors.RequestError])
-async def test_every_request_error_leaves_as_a_problem_and_a_special_case_as_the_error(error):
+async def test_every_request_error_becomes_a_problem_and_a_special_case_becomes_its_base_error(error):
     arguments = {errors.AddressExpired: (0,), errors.InvalidRequest: (("/x", "y"),)}.get(error, ("secret",))
     code = problems._CODES.get(error, "internal-error")
     special = type("Special", (error,), {"__module__": __name__})
@@ -112,7 +112,7 @@ class _Request:
 
 
 def broken_app(world, error, monkeypatch):
-    """Have the service itself fail as a disk or a bug would make it."""
+    """Make the service itself fail, as a disk error or a bug might."""
 
     async def fail(*_):
         raise error
@@ -121,7 +121,7 @@ def broken_app(world, error, monkeypatch):
     return world.client()
 
 
-async def test_a_fault_is_answered_with_an_id_that_finds_it_in_the_log(world, caplog, monkeypatch):
+async def test_an_internal_error_has_an_id_that_also_appears_in_the_log(world, caplog, monkeypatch):
     client = broken_app(world, RuntimeError("secret 'words'"), monkeypatch)
     answer = await client.get(INBOX)
     assert is_problem(answer, "internal-error")
@@ -135,7 +135,7 @@ async def test_a_fault_is_answered_with_an_id_that_finds_it_in_the_log(world, ca
 
 
 @pytest.mark.parametrize("error", [errors.StorageUnavailable("secret"), errors.Stopping(), errors.StorageFull("")])
-async def test_what_passes_says_when_to_come_again(world, caplog, monkeypatch, error):
+async def test_temporary_problems_say_when_to_retry(world, caplog, monkeypatch, error):
     answer = await broken_app(world, error, monkeypatch).get(INBOX)
     assert answer.status == 503
     assert int(answer.header("retry-after")) > 0
@@ -169,7 +169,7 @@ IN_A_TAB = BROWSER | {"Sec-Fetch-Dest": "document"}
         ("/view/x", IN_A_TAB),
     ],
 )
-async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_inbox(world, target, headers):
+async def test_a_browser_that_follows_a_bad_link_gets_a_page_with_a_link_to_the_inbox(world, target, headers):
     client = world.client(public_url="https://host.example/mail")
     answer = await client.get(target, headers)
     assert (answer.status, answer.header("content-type")) == (404, "text/html; charset=utf-8")

@@ -1,4 +1,4 @@
-"""The token of a request, and its body as it is received; ``test_validation.py`` has what bodies say."""
+"""Reading a request's token, and receiving its body; ``test_validation.py`` covers the content of bodies."""
 
 import gzip
 from ipaddress import ip_network
@@ -24,7 +24,7 @@ from .conftest import scope_of
         ("", None),
     ],
 )
-def test_a_token_is_what_follows_bearer(field, token):
+def test_the_token_is_the_text_after_bearer(field, token):
     assert requests.token(Request(scope_of("/", "GET", {"Authorization": field}))) == token
 
 
@@ -39,7 +39,7 @@ async def test_an_encoded_body_is_not_read(client, coding, body):
 
 
 class SlowBodies:
-    """Requests with bodies that stop coming after 48 KiB."""
+    """Requests whose bodies stop arriving after 48 KiB."""
 
     def __init__(self, client, tasks):
         self._client = client
@@ -62,7 +62,7 @@ class SlowBodies:
             await has_stopped.wait()
 
 
-async def test_bodies_that_come_slowly_take_bounded_memory_and_leave_room_for_others(world, monkeypatch):
+async def test_bodies_that_arrive_slowly_use_bounded_memory_and_leave_room_for_others(world, monkeypatch):
     monkeypatch.setattr(requests, "_MAX_BODIES_BYTES_OF_CLIENT", 100_000)
     monkeypatch.setattr(requests, "_MAX_BODIES_BYTES", 260_000)
     client = world.client(exempt=[ip_network("192.0.2.9/32")])

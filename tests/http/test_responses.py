@@ -1,4 +1,4 @@
-"""Large answers: a few at once, and fewer of one client."""
+"""Large responses: only a few are sent at a time, and fewer for each client."""
 
 import anyio
 import pytest
@@ -27,7 +27,7 @@ class Items(Struct, rename="camel"):
 
 
 @pytest.mark.parametrize("piece", ["x", '"\\\n', "\x01\x7f", "äß", "\U0001f600", "<&>"])
-def test_what_is_encoded_in_steps_is_the_same(piece):
+def test_encoding_in_steps_gives_the_same_result(piece):
     long = piece * 70_000
     for value in (Items([Item("a"), Item(long, name=long, links=["b"])], long), Items([]), Item(long), Item(piece)):
         assert encode_in_steps(value) == json.encode(value)
@@ -35,7 +35,7 @@ def test_what_is_encoded_in_steps_is_the_same(piece):
 
 @pytest.fixture
 def refused(monkeypatch):
-    """Return a function that sees to it that a client is refused a place, however short it waits for one."""
+    """Return a function that checks that a client gets no slot, even after a very short wait."""
 
     async def refused(slots, one):
         with monkeypatch.context() as impatient:
@@ -47,7 +47,7 @@ def refused(monkeypatch):
     return refused
 
 
-async def test_a_place_that_comes_free_is_given_to_who_waits():
+async def test_a_freed_slot_is_given_to_a_waiting_client():
     slots = ResponseSlots(FairScheduler())
     served = anyio.Event()
 
@@ -62,7 +62,7 @@ async def test_a_place_that_comes_free_is_given_to_who_waits():
             assert not served.is_set()
         await served.wait()
     async with slots.take(client("one")), slots.take(client("one")):
-        pass  # both are free again
+        pass  # both of the client's slots are free again
 
 
 @pytest.mark.parametrize("clients", [[client("farm", exempt=True)] * 17, [client(f"192.0.{n}.1") for n in range(17)]])

@@ -1,4 +1,4 @@
-"""A large response that is being sent when what it shows ends is cut off there, whatever it is of."""
+"""A large response is cut off if its content is deleted or expires while it is being sent, for every endpoint."""
 
 import json
 import socket
@@ -41,7 +41,7 @@ async def target(kind, client, held, message_id):
 
 
 class SlowClient:
-    """Takes the first part of a body, and no other."""
+    """A client that receives only the first part of a body until the test lets it continue."""
 
     def __init__(self, client, at, method="GET", body=b""):
         self.sent = []
@@ -72,7 +72,7 @@ ENDS = [(kind, end) for kind in KINDS for end in ("clock", "inbox")] + [(kind, "
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize(("kind", "end"), ENDS)
-async def test_nothing_more_is_sent_of_what_has_ended(world, held, clock, kind, end):
+async def test_no_more_data_is_sent_after_the_content_has_ended(world, held, clock, kind, end):
     client, message_id = world.client(), await world.deliver(held["address"], MAIL)
     clock.advance(ms=3_600_000 - 50)
     slow = SlowClient(client, await target(kind, client, held, message_id))
@@ -90,7 +90,7 @@ async def test_nothing_more_is_sent_of_what_has_ended(world, held, clock, kind, 
     assert len(world.service.bus) == 0
 
 
-async def test_an_inbox_that_lives_longer_meanwhile_is_shown_to_its_end(world, client, held, clock):
+async def test_an_inbox_that_was_extended_meanwhile_is_sent_completely(world, client, held, clock):
     message_id = await world.deliver(held["address"], MAIL)
     clock.advance(ms=1_800_000)
     await world.service.inboxes.change(held["address"], held["token"], 1)
@@ -107,7 +107,7 @@ async def test_an_inbox_that_lives_longer_meanwhile_is_shown_to_its_end(world, c
 
 
 @pytest.mark.parametrize("path", ["/events", "several"])
-async def test_an_event_that_is_not_taken_is_cut_at_expiry(world, client, held, clock, path):
+async def test_an_unread_event_is_cut_at_expiry(world, client, held, clock, path):
     await world.deliver(held["address"], b"Subject: x\r\n\r\n" + b"x" * 60_000)
     clock.advance(ms=3_600_000 - 50)
     if path == "several":
@@ -121,7 +121,7 @@ async def test_an_event_that_is_not_taken_is_cut_at_expiry(world, client, held, 
     assert not any(b"expired" in event.get("body", b"") for event in slow.sent)
 
 
-async def test_what_the_kernel_has_not_sent_of_a_response_that_breaks_off_is_dropped(serve):
+async def test_unsent_data_of_a_cut_response_is_dropped(serve):
     has_ended = anyio.Event()
 
     async def breaks_off(_scope, _receive, send):

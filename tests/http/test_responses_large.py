@@ -1,4 +1,4 @@
-"""What counts as large, who gets slots for it, and mail that ends while a large answer is made of it."""
+"""The definition of a large response, the slots for it, and content that expires or is deleted while it is encoded."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -41,8 +41,8 @@ def path(held, rest=""):
 
 
 @pytest.mark.parametrize("raw", MAILS.values(), ids=MAILS)
-async def test_all_that_an_answer_shows_counts(world, held, raw):
-    """Else an answer of megabytes would pass for a small one."""
+async def test_all_content_of_a_response_counts(world, held, raw):
+    """If some content did not count, a response of several megabytes might be treated as small."""
     for _ in range(3):
         await world.deliver(held["address"], raw)
     listing = await world.service.mail.list(held["address"], Page())
@@ -50,8 +50,8 @@ async def test_all_that_an_answer_shows_counts(world, held, raw):
     assert len(encoded) <= 1.1 * listing.characters
 
 
-async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monkeypatch):
-    """Its source is small, and so are its texts; what is said of its parts is not."""
+async def test_a_small_message_with_many_parts_is_a_large_response(world, held, monkeypatch):
+    """The message's source and texts are small, but the description of its parts is not."""
     taken = []
 
     class Counted(responses.ResponseSlots):
@@ -68,7 +68,9 @@ async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monke
 
 
 @pytest.mark.parametrize(("exempt", "status"), [("192.0.2.0/24", 200), ("198.51.100.0/24", 503)])
-async def test_a_client_waits_for_its_third_large_answer_unless_it_is_exempt(world, held, monkeypatch, exempt, status):
+async def test_a_client_waits_for_its_third_large_response_unless_it_is_exempt(
+    world, held, monkeypatch, exempt, status
+):
     if status == 503:
         monkeypatch.setattr(responses, "WAIT_SECONDS", 0.05)
     await world.deliver(held["address"], LARGE)
@@ -88,7 +90,7 @@ async def test_a_client_waits_for_its_third_large_answer_unless_it_is_exempt(wor
 
 
 class Turns:
-    """All turns of the service, held, and a request that waits for one."""
+    """Occupies all turns of the service, so that requests have to wait."""
 
     def __init__(self, scheduler):
         self._scheduler = scheduler
@@ -115,7 +117,7 @@ class Turns:
 
 @asynccontextmanager
 async def held_up(world, target, *, given=0):
-    """Hold a request that waits for a turn, after so many that it has had."""
+    """Send a request; give it this many turns, and then make it wait for its next turn."""
     turns = Turns(world.service.scheduler)
     for _ in range(2):
         await turns.take()
@@ -132,14 +134,14 @@ async def held_up(world, target, *, given=0):
 
 @pytest.fixture
 async def two(world, held):
-    """Store two large mails, and find their codes and links."""
+    """Store two large messages, and detect their codes and links."""
     message_ids = [await world.deliver(held["address"], LARGE) for _ in range(2)]
     await world.service.mail.list(held["address"], Page())
     return message_ids
 
 
 @pytest.mark.parametrize("what", ["inbox", "message", "clock"])
-async def test_what_ends_while_its_large_page_is_encoded_is_not_sent(world, held, two, what):
+async def test_a_message_that_ends_while_its_large_page_is_encoded_is_not_sent(world, held, two, what):
     async with held_up(world, path(held)) as asking:
         await world.end(what, held, two[0])
     answer = await asking
@@ -152,8 +154,8 @@ async def test_what_ends_while_its_large_page_is_encoded_is_not_sent(world, held
 
 @pytest.mark.parametrize("turns", [0, 1, 2])
 @pytest.mark.parametrize("what", ["inbox", "message", "clock"])
-async def test_a_large_message_that_ends_while_it_is_made_is_not_sent(world, held, two, what, turns):
-    """Held before each of its turns: its header is read, and again with the texts, then all is encoded."""
+async def test_a_large_message_that_ends_while_it_is_encoded_is_not_sent(world, held, two, what, turns):
+    """The request waits before each turn: reading the header, reading it again with the texts, encoding everything."""
     async with held_up(world, path(held, f"/{two[0]}"), given=turns) as asking:
         await world.end(what, held, two[0])
     answer = await asking

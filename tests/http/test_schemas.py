@@ -1,4 +1,4 @@
-"""Any path, query and body: an answer of the contract, never a fault. What leaves as JSON comes back as it was."""
+"""For any path, query and body, the response matches the contract and is never an internal error; JSON round-trips."""
 
 import json
 
@@ -38,7 +38,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 @OFTEN
 @given(path=PATH, query=QUERY, method=st.sampled_from(["GET", "HEAD", "POST", "OPTIONS", "BREW"]))
-async def test_any_path_and_query_get_an_answer(client, path, query, method):
+async def test_any_path_and_query_get_a_response(client, path, query, method):
     answer = await client.ask(method, path + b"?" + query)
     assert answer.status < 500
     assert answer.status < 400 or answer.json()["status"] == answer.status
@@ -54,7 +54,7 @@ async def test_a_live_inbox_is_listed_or_the_query_is_invalid(client, query):
 
 @OFTEN
 @given(wish=WISH)
-async def test_any_wish_is_granted_or_refused(client, wish):
+async def test_any_request_for_an_address_is_granted_or_refused(client, wish):
     answer = await client.post(body=json.dumps(wish).encode())
     assert answer.status in {201, 400, 409, 422}
 
@@ -63,7 +63,7 @@ async def test_any_wish_is_granted_or_refused(client, wish):
 @given(
     authorization=st.text(st.characters(max_codepoint=255), max_size=20), host=st.text(st.characters(max_codepoint=255))
 )
-async def test_any_header_gets_an_answer(client, authorization, host):
+async def test_any_header_gets_a_response(client, authorization, host):
     answer = await client.get("/api/v1/addresses/x@mail.example.com", {"Authorization": authorization}, host=host)
     assert answer.status in {400, 404, 431}
 
@@ -89,7 +89,7 @@ INBOX = Inbox("1", "chosen@mail.example.com", 0, 1, private=False, token_hash=No
 
 
 @given(message=MESSAGE)
-def test_what_leaves_as_json_comes_back_as_it_was(message):
+def test_json_responses_round_trip(message):
     encoded = msgspec.json.encode(Serializer("").message_list(Listing(INBOX, (message,), has_more=False)))
     (item,) = json.loads(encoded)["messages"]
     assert (item["from"], item["from_name"], item["to"]) == (message.from_address, message.from_name, message.recipient)
@@ -115,7 +115,7 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
         ),
     ],
 )
-def test_the_next_page_lies_behind_the_last_message_of_this_one(page, query):
+def test_the_next_page_starts_after_the_last_message_of_this_page(page, query):
     message = Message("msg_0", 0, "", "", "", "", "", truncated=False, size_bytes=0, has_html=False, attachments=())
     link = Serializer("/mail").next_page_link(Listing(INBOX, (message,), has_more=True), page)
     assert link == f'</mail/api/v1/addresses/chosen@mail.example.com/messages?{query}>; rel="next"'

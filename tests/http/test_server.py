@@ -1,4 +1,4 @@
-"""The limits on connections, and the stop of the server."""
+"""Connection limits, and the server's shutdown."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def assert_busy(received):
 @pytest.mark.parametrize(
     "octets", [GET * 3, GET + bytes(100_000), b"x" * 100_000, CREATE + b"Content-Length: 9\r\n\r\nnine"]
 )
-async def test_a_client_beyond_the_limit_can_read_why_whatever_it_sends(serve, caplog, octets):
+async def test_a_client_beyond_the_limit_can_read_the_reason_whatever_it_sends(serve, caplog, octets):
     async with serve(ok, max_connections=1) as served, await served.connect() as first:
         await first.send(GET)
         await read_answer(first)
@@ -40,7 +40,7 @@ async def test_a_client_beyond_the_limit_can_read_why_whatever_it_sends(serve, c
     caplog.clear()
 
 
-async def test_those_that_are_told_so_are_few_at_once_and_held_for_a_moment(serve, caplog, monkeypatch):
+async def test_only_a_few_refused_clients_are_connected_at_once_and_briefly(serve, caplog, monkeypatch):
     monkeypatch.setattr(server, "REFUSED_AT_ONCE", 2)
     async with serve(ok, max_connections=1) as served, AsyncExitStack() as opened:
         first = await opened.enter_async_context(await served.connect())
@@ -95,7 +95,7 @@ async def test_a_client_loses_its_longest_idle_connection_beyond_its_share(serve
             assert await read_answer(stream) == 200
 
 
-async def test_a_client_that_uses_its_share_is_refused_more_and_leaves_room_for_others(serve, caplog):
+async def test_a_client_that_has_used_its_share_is_refused_and_leaves_connections_for_others(serve, caplog):
     may_answer, asked = anyio.Event(), []
 
     async def slow(scope, receive, send):
@@ -122,14 +122,14 @@ async def test_a_client_that_uses_its_share_is_refused_more_and_leaves_room_for_
         streams += [await opened(host) for host in ("127.0.0.3", *["127.0.0.9"] * 9)]
         may_answer.set()
         assert [await read_answer(stream) for stream in streams] == [200] * 20
-    said = "HTTP connection from 127.0.0.2 refused: it has its share of http.max_connections"
+    said = "HTTP connection from 127.0.0.2 refused: its share of http.max_connections is used up"
     assert [record.getMessage() for record in caplog.records] == [said] * 2
     caplog.clear()
 
 
 @pytest.mark.parametrize("request_", [GET, LAST], ids=["kept", "closed"])
-async def test_what_a_slow_client_has_not_read_counts_for_its_share_until_it_has(serve, caplog, monkeypatch, request_):
-    """The kernel keeps it: closing such connections to make room would take as much memory as all of them at once."""
+async def test_data_that_a_slow_client_has_not_read_counts_for_its_share(serve, caplog, monkeypatch, request_):
+    """After a connection is closed, the kernel keeps its unsent data, so closing connections might free no memory."""
     monkeypatch.setattr(connection, "POLL_SECONDS", 0.01)
 
     async def answer(scope, receive, send):
@@ -157,9 +157,8 @@ async def test_what_a_slow_client_has_not_read_counts_for_its_share_until_it_has
         assert len(answered) > 200_000
     for one in slow:
         one.close()
-    assert {record.getMessage()[-47:] for record in caplog.records} == {
-        "refused: it has its share of http.max_connections"[-47:]
-    }
+    reasons = {record.getMessage().partition(" refused: ")[2] for record in caplog.records}
+    assert reasons == {"its share of http.max_connections is used up"}
     caplog.clear()
 
 
@@ -171,7 +170,7 @@ def test_the_shares_of_a_client_and_of_its_network_leave_room_for_others(most, o
     assert server.shares(most) == (of_client, of_network)
 
 
-async def test_a_request_that_arrives_while_its_connection_is_closed_to_make_room_brings_no_line_into_the_log(serve):
+async def test_a_request_on_a_connection_that_is_closed_to_make_room_causes_no_log_line(serve):
     may_answer, asked = anyio.Event(), anyio.Event()
 
     async def slow(scope, receive, send):
@@ -189,7 +188,7 @@ async def test_a_request_that_arrives_while_its_connection_is_closed_to_make_roo
 
 
 async def test_all_addresses_of_a_network_leave_room_for_others(serve, caplog):
-    """Whoever has a network has many addresses: without a share of its own it takes all connections."""
+    """Without a limit per network, a client with a whole network of addresses could use all connections."""
     may_answer, asked = anyio.Event(), []
 
     async def slow(scope, receive, send):
@@ -215,16 +214,17 @@ async def test_all_addresses_of_a_network_leave_room_for_others(serve, caplog):
         streams.append(await opened("127.0.1.1"))
         may_answer.set()
         assert [await read_answer(stream) for stream in streams] == [200] * 13
-        # Now all are idle, and the longest idle one of the network gives way, whichever address it has.
+        # Now all connections are idle, and the longest idle connection in the network is closed, regardless of its
+        # address.
         streams.append(await opened("127.0.0.13"))
         assert await read_all(streams[0]) == b""
         assert await read_answer(streams[-1]) == 200
-    said = "HTTP connection from 127.0.0.0/24 refused: it has its share of http.max_connections"
+    said = "HTTP connection from 127.0.0.0/24 refused: its share of http.max_connections is used up"
     assert [record.getMessage() for record in caplog.records] == [said]
     caplog.clear()
 
 
-async def test_a_stop_answers_who_has_just_connected(serve, monkeypatch):
+async def test_a_stop_responds_to_a_client_that_has_just_connected(serve, monkeypatch):
     monkeypatch.setattr(connection, "FIRST_REQUEST_SECONDS", 20)
     async with serve(ok) as served, await served.connect() as stream, anyio.create_task_group() as tasks:
         while not served.server.connections:
@@ -249,7 +249,7 @@ async def test_a_stop_closes_idle_connections_at_once(serve, monkeypatch):
             await stream.aclose()
 
 
-async def test_a_stop_lets_a_running_request_end(serve):
+async def test_a_stop_lets_a_running_request_finish(serve):
     release, entered = asyncio.Event(), asyncio.Event()
 
     async def slow(scope, receive, send):
@@ -267,7 +267,7 @@ async def test_a_stop_lets_a_running_request_end(serve):
 
 
 @pytest.mark.parametrize("pipelined", [0, 1])
-async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
+async def test_a_stop_cuts_off_connections_that_do_not_end(serve, pipelined):
     entered, ended = asyncio.Event(), []
 
     async def endless(scope, receive, send):
@@ -286,8 +286,8 @@ async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
         assert ended == [True]
 
 
-async def test_a_proxy_keeps_its_idle_connections_when_those_of_others_are_closed(serve, monkeypatch):
-    """A request that a proxy sends while the server closes is lost, and it sends no POST again (nginx: 502)."""
+async def test_idle_connections_of_a_proxy_are_kept_when_others_are_closed(serve, monkeypatch):
+    """If the server closes a connection while a proxy sends a POST on it, the proxy does not retry it (nginx: 502)."""
     monkeypatch.setattr(server, "IDLE_SECONDS", 0.05)
     proxies = [ip_network("127.0.0.1/32")]
     async with (
@@ -305,7 +305,7 @@ async def test_a_proxy_keeps_its_idle_connections_when_those_of_others_are_close
         assert await read_answer(of_proxy) == 200
 
 
-async def test_nobody_is_accepted_during_a_stop(serve):
+async def test_no_connection_is_accepted_during_a_stop(serve):
     async with serve(ok) as served:
         await served.server.stop(0)
         with pytest.raises(OSError, match=r"refused|failed"):

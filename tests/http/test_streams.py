@@ -1,4 +1,4 @@
-"""``GET …/events``: what a follower sees, over a real connection."""
+"""``GET …/events``: the events that a follower receives over a real connection."""
 
 import socket
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ def follow(served, held):
     return opened
 
 
-async def test_a_stream_is_what_browsers_and_proxies_expect(follow):
+async def test_a_stream_has_the_headers_that_browsers_and_proxies_expect(follow):
     async with follow() as stream:
         head = stream.head.lower()
         assert stream.status == 200
@@ -44,7 +44,7 @@ async def test_a_stream_is_what_browsers_and_proxies_expect(follow):
 
 
 @pytest.mark.both_engines
-async def test_messages_come_as_a_list_shows_them_with_their_id(world, client, held, follow):
+async def test_messages_are_sent_as_in_a_list_with_their_ids(world, client, held, follow):
     first = await world.deliver(held["address"], b"Subject: Your code\r\n\r\nYour verification code is 481516\r\n")
     async with follow() as stream:
         event = await stream.next()
@@ -57,7 +57,7 @@ async def test_messages_come_as_a_list_shows_them_with_their_id(world, client, h
 
 
 @pytest.mark.both_engines
-async def test_a_stream_of_mail_with_codes_has_no_other_mail(world, held, follow):
+async def test_a_stream_of_messages_with_codes_has_no_other_messages(world, held, follow):
     await world.deliver(held["address"])
     async with follow("?has=code") as stream:
         message_id = await world.deliver(held["address"], b"Subject: Your code is 481516\r\n\r\n")
@@ -67,7 +67,7 @@ async def test_a_stream_of_mail_with_codes_has_no_other_mail(world, held, follow
 
 
 @pytest.mark.both_engines
-async def test_a_stream_goes_on_after_the_last_event_that_was_seen(world, held, follow):
+async def test_a_stream_continues_after_the_last_seen_event(world, held, follow):
     sent = [await world.deliver(held["address"]) for _ in range(4)]
     async with follow(headers={"Last-Event-ID": sent[1]}) as stream:
         assert await stream.ids(2) == sent[2:]
@@ -78,7 +78,7 @@ async def test_a_stream_goes_on_after_the_last_event_that_was_seen(world, held, 
 
 
 @pytest.mark.parametrize("value", ["x", "msg_", "msg_" + "!" * 26, "-1", "msg_8" + "0" * 25, "\x7f", "x" * 4000])
-async def test_a_malformed_last_event_id_counts_as_none(world, held, follow, value):
+async def test_a_malformed_last_event_id_is_ignored(world, held, follow, value):
     sent = [await world.deliver(held["address"]) for _ in range(2)]
     async with follow(headers={"Last-Event-ID": value}) as stream:
         assert await stream.ids(2) == sent
@@ -87,7 +87,7 @@ async def test_a_malformed_last_event_id_counts_as_none(world, held, follow, val
 
 
 @pytest.mark.both_engines
-async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follow):
+async def test_deletions_and_changed_expiries_are_sent_without_an_id(world, held, follow):
     message_id = await world.deliver(held["address"])
     async with follow(f"?after={message_id}") as stream:
         await until(lambda: len(world.service.bus))
@@ -110,16 +110,14 @@ async def test_a_stop_ends_the_stream_without_an_event(world, follow):
         assert await stream.next() is None
 
 
-async def test_a_quiet_stream_shows_that_it_lives(follow, monkeypatch):
+async def test_a_quiet_stream_sends_heartbeats(follow, monkeypatch):
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
     async with follow() as stream:
         chunks = [await stream.chunk() for _ in range(4)]
         assert chunks == [b"retry: 10000\n\n", b":\n\n", b":\n\n", b":\n\n"]
 
 
-async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_until_then(
-    world, held, follow, monkeypatch
-):
+async def test_comments_soon_follow_an_event_for_browsers_that_hold_back_its_end(world, held, follow, monkeypatch):
     monkeypatch.setattr(streams, "_NEXT_SECONDS", 0.001)
     async with follow() as stream:
         await until(lambda: len(world.service.bus))
@@ -130,7 +128,7 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
             assert [await stream.chunk() for _ in range(4)] == [b":\n\n"] * 4
 
 
-async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
+async def test_a_slow_reader_is_disconnected_and_loses_no_events(world, serve, held, monkeypatch):
     monkeypatch.setattr(streams, "_SLICE_SECONDS", 0.1)
     sent = [await world.deliver(held["address"], b"\r\n" + b"x" * 6000) for _ in range(200)]
     async with serve(world.app()) as served:
@@ -140,7 +138,8 @@ async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, ser
             deaf.send(request(held))
             await until(lambda: len(world.service.bus))
             await until(lambda: not len(world.service.bus))
-        monkeypatch.setattr(streams, "_SLICE_SECONDS", 10)  # for who reads, however busy the machine is
+        # Long enough for a client that reads, even on a busy machine.
+        monkeypatch.setattr(streams, "_SLICE_SECONDS", 10)
         async with await served.connect() as connection:
             await connection.send(request(held))
             seen = await (await Stream(connection).open()).ids(200)
@@ -156,7 +155,7 @@ async def test_a_head_request_gets_the_head_alone(client, held, world):
 
 
 class SlowClient:
-    """Follows as ASGI has it, and takes the first message only once it is told to."""
+    """An ASGI client that receives the first message only when the test allows it."""
 
     def __init__(self, app, address):
         self._app = app
@@ -186,7 +185,7 @@ class SlowClient:
         ("clock", [("message", 0), ("expired", None)]),
     ],
 )
-async def test_what_ends_while_a_slow_client_takes_the_event_before_it_is_not_sent(world, held, end, expected):
+async def test_content_that_ends_while_a_slow_client_takes_the_previous_event_is_not_sent(world, held, end, expected):
     message_ids = [await world.deliver(held["address"]) for _ in range(3)]
     slow = SlowClient(world.app(), held["address"])
     async with anyio.create_task_group() as tasks:
@@ -202,8 +201,8 @@ async def test_what_ends_while_a_slow_client_takes_the_event_before_it_is_not_se
     assert seen == [(name, None if number is None else message_ids[number]) for name, number in expected]
 
 
-async def test_a_stream_whose_client_only_sends_no_more_ends_as_it_should(served, held):
-    """It cannot be told from one that has gone; the end of the body is written all the same."""
+async def test_a_stream_to_a_half_closed_connection_ends_properly(served, held):
+    """The server cannot distinguish it from a disconnected client, but it writes the end of the body anyway."""
     async with await served.connect() as connection:
         await connection.send(request(held))
         await connection.send_eof()

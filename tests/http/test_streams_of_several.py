@@ -30,14 +30,14 @@ def follow(serve, world):
 
 
 async def told(stream, count):
-    """Read events; return what they are named and the data of each."""
+    """Read events; return the name and the data of each."""
     events = [await stream.next() for _ in range(count)]
     assert all(event.id is None for event in events)
     return [(event.name, event.data) for event in events]
 
 
 @pytest.mark.both_engines
-async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_the_last(world, client, follow, clock):
+async def test_one_stream_reports_all_inboxes_until_the_last_inbox_ends(world, client, follow, clock):
     busy, empty = await client.create(local_part="busy", private=True), await client.create(local_part="empty")
     known, first = [await world.deliver(busy["address"]) for _ in range(2)]
     wishes = (
@@ -81,9 +81,7 @@ async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_
 
 
 @pytest.mark.both_engines
-async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_whatever_the_reason(
-    world, client, follow, clock
-):
+async def test_an_unreadable_inbox_costs_a_token_and_looks_the_same_for_every_reason(world, client, follow, clock):
     ended = await client.create()
     clock.advance(ms=3_600_000)
     private, wrong, deleted, readable = [await client.create(private=number < 2) for number in range(4)]
@@ -105,8 +103,8 @@ async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_what
         assert [data["id"] for _, data in await told(stream, 1)] == [message_id]
 
 
-async def test_no_more_is_told_of_inboxes_that_cannot_be_read_than_there_are_tokens_for(world, client, follow, caplog):
-    """Twenty guesses in each request tell no more than twenty requests."""
+async def test_no_more_unreadable_inboxes_are_reported_than_there_are_tokens(world, client, follow, caplog):
+    """Twenty guesses in one request reveal no more than twenty requests would."""
     first, last = await client.create(), await client.create()
     guesses = [{"address": f"guess-{number}@mail.example.com"} for number in range(18)]
     app = world.app(TokenBuckets(10, 10))
@@ -122,7 +120,7 @@ async def test_no_more_is_told_of_inboxes_that_cannot_be_read_than_there_are_tok
     assert "HTTP from 127.0.0.1 refused: rate-limited" in caplog.messages
 
 
-async def test_a_stream_takes_one_place_whatever_it_follows_and_ends_where_nothing_is_to_come(world, client, follow):
+async def test_a_stream_uses_one_slot_and_ends_when_nothing_more_can_come(world, client, follow):
     held = [{"address": (await client.create())["address"]} for _ in range(3)]
     app = world.app(max_streams_per_client=1)
     async with follow(*held, app=app) as stream:
@@ -167,7 +165,7 @@ WRONG = [
 ]
 
 
-async def test_what_is_wrong_with_a_request_is_said_of_each_part_and_what_is_not_known_ignored(client):
+async def test_mistakes_are_reported_for_each_part_and_unknown_members_are_ignored(client):
     for body, pointers in WRONG:
         answer = await client.post(TARGET, body)
         assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
@@ -180,7 +178,7 @@ async def test_what_is_wrong_with_a_request_is_said_of_each_part_and_what_is_not
 
 
 @pytest.mark.both_engines
-async def test_each_inbox_has_its_own_wish_of_what_messages_have(world, client, follow):
+async def test_each_inbox_has_its_own_filter_for_messages(world, client, follow):
     some, all_ = [(await client.create(local_part=name))["address"] for name in ("some", "all")]
     async with follow({"address": some, "has": ["code"]}, {"address": all_}) as stream:
         assert [name for name, _ in await told(stream, 2)] == ["inbox", "inbox"]

@@ -1,4 +1,4 @@
-"""Bodies and queries as functions read them; several errors at once are in ``test_validation_errors.py``."""
+"""Bodies and queries, parsed into function arguments; ``test_validation_errors.py`` covers several errors at once."""
 
 from contextlib import suppress
 
@@ -16,7 +16,7 @@ from tmpmaild.model import Page
 from tmpmaild.validation import ValidationErrors
 
 
-def test_a_wrong_member_is_raised_or_kept_for_the_caller_who_gets_what_is_right():
+def test_an_invalid_member_is_raised_or_collected_along_with_the_valid_members():
     with pytest.raises(InvalidRequest, match=r"^/remote_images: "):
         parse_json(b'{"remote_images": 1}', None, ViewRequest)
     errors = ValidationErrors()
@@ -25,34 +25,34 @@ def test_a_wrong_member_is_raised_or_kept_for_the_caller_who_gets_what_is_right(
 
 
 @pytest.mark.parametrize(("struct", "member"), [(CreateRequest, "faults"), (FollowRequest, "inboxes")])
-def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatch, struct, member):
+def test_only_the_allowed_number_of_items_is_read_from_a_list_that_is_too_long(monkeypatch, struct, member):
     read = []
     decode = msgspec.json.decode
     monkeypatch.setattr(msgspec.json, "decode", lambda *given, **more: read.append(given) or decode(*given, **more))
     with pytest.raises(InvalidRequest, match=f"^/{member}: "):
         parse_json(b'{"%s":[%s{}]}' % (member.encode(), b"{}," * 20_000), None, struct)
-    assert len(read) <= 25  # the list, its items, and three for the whole body
+    assert len(read) <= 25  # includes the calls for the list and its items, and three calls for the whole body
 
 
 @pytest.mark.parametrize("pair", [b"a=b&", b"&", b"has=code&"])
-def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
+def test_a_query_with_thousands_of_parameters_is_not_parsed(monkeypatch, pair):
     monkeypatch.delattr(validation, "QueryParams")
     with pytest.raises(BadRequest, match="more than 200 parameters"):
         parse_query(pair * 1000, PageQuery, ValidationErrors())
 
 
-def test_a_query_has_a_hundred_parameters_and_does_not_wait_unless_it_says_so():
+def test_a_query_has_at_most_a_hundred_parameters_and_waits_only_on_request():
     assert parse_query(b"limit=7" + b"&x=y" * 99, PageQuery, ValidationErrors()).limit == 7
     assert parse_query(b"limit=7", PageQuery, ValidationErrors()).wait == 0
 
 
 @given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))
-def test_any_body_is_a_wish_or_a_mistake_of_the_client(body, content_type):
+def test_any_body_is_a_request_or_an_error_of_the_client(body, content_type):
     with suppress(BadRequest, InvalidRequest):
         parse_json(body, content_type, CreateRequest)
 
 
-def test_a_query_becomes_the_page_that_it_asks_for():
+def test_a_query_becomes_the_requested_page():
     one, other = "msg_" + "0" * 26, "msg_7" + "z" * 25
     query = f"limit=7&order=asc&from=a%26b&subject=%C3%BC&q=%23&has=code&has=link&after={one}&before={other}&wait=5"
     asked = parse_query(query.encode(), PageQuery, ValidationErrors())
@@ -67,7 +67,7 @@ def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
 
 
 @pytest.mark.parametrize("coding", [{}, {"Content-Encoding": "identity"}, {"Content-Encoding": ""}])
-async def test_a_body_may_begin_with_a_byte_order_mark(client, coding):
+async def test_a_body_may_start_with_a_byte_order_mark(client, coding):
     answer = await client.post(body=b'\xef\xbb\xbf{"private":true}', headers=coding)
     assert (answer.status, answer.json()["private"]) == (201, True)
     assert (await client.post(body=b"\xef\xbb\xbf", headers=coding)).status == 201

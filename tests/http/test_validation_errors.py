@@ -1,4 +1,4 @@
-"""One answer names every mistake of a request: wrong types, values that are not allowed, and those of what it is for."""
+"""A single response lists every mistake in a request: wrong types, invalid values, and violations of the rules."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tmpmaild.webhooktargets import parse_rule
 from .test_addresses import Held
 
 OUR_HOOKS = "https://hooks.example.org/"
-# For each member: the mistake's pointer by a value that has it.
+# Each member with an invalid value.
 CREATE = [
     {"local_part": 1},
     {"local_part": "postmaster"},
@@ -33,7 +33,7 @@ async def world(open_world):
 
 
 def pairs(mistakes, name_of):
-    """Return every two mistakes of different members."""
+    """Return every pair of mistakes in different members."""
     return [(one, other) for one in mistakes for other in mistakes if name_of(one) < name_of(other)]
 
 
@@ -42,7 +42,7 @@ def pointers(answer):
     return sorted(error["pointer"] for error in answer.json()["errors"])
 
 
-async def test_two_mistakes_of_a_new_address_or_a_change_are_named_at_once_whatever_they_are(client):
+async def test_two_mistakes_in_a_new_address_or_a_change_are_reported_together(client):
     held = Held(client, await client.create())
     for ask, members in (
         (lambda body: client.post(body=body), ()),
@@ -55,7 +55,7 @@ async def test_two_mistakes_of_a_new_address_or_a_change_are_named_at_once_whate
             assert pointers(await ask(one | other)) == sorted(named[str(one)] + named[str(other)])
 
 
-async def test_a_change_that_is_wrong_in_one_member_changes_nothing(client):
+async def test_a_change_with_one_invalid_member_changes_nothing(client):
     held = Held(client, await client.create())
     before = (await held.ask("GET")).json()
     for mistake in CREATE[-3:]:
@@ -67,14 +67,14 @@ async def test_a_change_that_is_wrong_in_one_member_changes_nothing(client):
 
 
 @pytest.mark.parametrize(("target", "parameters"), [("messages", QUERY), ("events", ["after=x", "has=verdict"])])
-async def test_two_mistakes_of_a_query_are_named_at_once_whatever_they_are(client, target, parameters):
+async def test_two_mistakes_in_a_query_are_reported_together(client, target, parameters):
     path = f"/api/v1/addresses/{(await client.create())['address']}/{target}"
     for one, other in pairs(parameters, lambda parameter: parameter.partition("=")[0]):
         named = sorted(parameter.partition("=")[0] for parameter in (one, other))
         assert pointers(await client.get(f"{path}?{one}&{other}")) == named
 
 
-async def test_every_inbox_that_is_named_twice_is_told(client):
+async def test_every_inbox_that_is_listed_twice_is_reported(client):
     wished = [{"address": address} for address in ("a@b.test", "A@b.test", "c@d.test", "c@d.test")]
     answer = await client.post("/api/v1/events", {"inboxes": wished})
     assert pointers(answer) == ["/inboxes/1/address", "/inboxes/3/address"]

@@ -48,14 +48,14 @@ class AddressEndpoints:
         if self._service.blocks.has_client(who.ip):
             raise BadRequest("blocked")
         errors = ValidationErrors()
-        asked = await read_json(request, CreateRequest, errors)
+        body = await read_json(request, CreateRequest, errors)
         wanted = NewAddress(
-            local_part=None if asked.local_part is UNSET else asked.local_part,
-            domain=None if asked.domain is UNSET else asked.domain,
-            private=asked.private,
-            lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
-            faults=faults(asked.faults),
-            webhook=errors.collect(self._webhook, asked.webhook) or None,
+            local_part=None if body.local_part is UNSET else body.local_part,
+            domain=None if body.domain is UNSET else body.domain,
+            private=body.private,
+            lifetime_seconds=None if body.expires_in_seconds is UNSET else body.expires_in_seconds,
+            faults=faults(body.faults),
+            webhook=errors.collect(self._webhook, body.webhook) or None,
         )
         errors.collect(self._service.inboxes.ensure_creatable, wanted)
         errors.raise_if_any()
@@ -67,7 +67,7 @@ class AddressEndpoints:
     async def show(self, request: Request) -> Response:
         """Read an address.
 
-        When it expires, how far it can be extended, and how many messages it has.
+        Returns its expiry time, the latest time to which it can be extended, and its number of messages.
         """
         key = token(request)
         inbox = await self._service.access.find(request.path_params["address"], key)
@@ -83,10 +83,10 @@ class AddressEndpoints:
         problems=("webhooks-off",),
     )
     async def extend(self, request: Request) -> Response:
-        """Extend or shorten an address, set its faults or its webhook.
+        """Change the expiry, faults or webhook of an address.
 
-        The operator sets how long an address may live; the default is 60 minutes. If the operator allows them, `faults`
-        make the next messages fail, and `webhook` is called when something happens.
+        The operator limits the lifetime of an address; the default lifetime is 60 minutes. If the operator allows them,
+        `faults` make the next messages fail, and `webhook` is called on events.
         """
         address, key = request.path_params["address"], holder_token(request)
         errors = ValidationErrors()
@@ -109,7 +109,8 @@ class AddressEndpoints:
     async def delete(self, request: Request) -> Response:
         """Delete an address and its messages.
 
-        Both are gone at once. For 24 hours the response to requests is `410`, and the name cannot be created again.
+        Both are removed immediately. For 24 hours, requests for the address receive `410`, and it cannot be created
+        again.
         """
         await self._service.inboxes.delete(request.path_params["address"], holder_token(request))
         return Response(status_code=204)
@@ -117,7 +118,7 @@ class AddressEndpoints:
     @Operation(
         "GET /api/v1/domains",
         "listDomains",
-        Returns(200, "The domains that addresses can be created at.", DomainList),
+        Returns(200, "The domains in which addresses can be created.", DomainList),
         tag="Addresses",
         security="none",
     )
@@ -140,9 +141,10 @@ class AddressEndpoints:
         problems=("not-found",),
     )
     async def refusals(self, _request: Request) -> Response:
-        """List what the mail server refused.
+        """List the mail server's refusals.
 
-        For tests: why a message did not arrive. Only if the operator has set `smtp.keep_refusals`.
+        Intended for tests: shows why a message did not arrive. Available only if the operator has set
+        `smtp.keep_refusals`.
         """
         refusals = self._service.refusals
         if not refusals.wanted:
@@ -150,18 +152,18 @@ class AddressEndpoints:
         items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
         return JsonResponse(RefusalList(items))
 
-    def _webhook(self, asked: WebhookRequest | UnsetType | None) -> Webhook | UnsetType | None:
+    def _webhook(self, body: WebhookRequest | UnsetType | None) -> Webhook | UnsetType | None:
         """Return the webhook to set, with a new secret."""
-        if not isinstance(asked, WebhookRequest):
-            return asked
+        if not isinstance(body, WebhookRequest):
+            return body
         if not self._service.webhooks.allowed:
             raise BadRequest("webhooks-off")
-        return self._service.webhooks.make(asked.url, asked.events, asked.has)
+        return self._service.webhooks.make(body.url, body.events, body.has)
 
     async def _resource(
         self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
     ) -> AddressResource:
-        """Return an address as shown to the holder of its token; a webhook that was just set includes its secret."""
+        """Return an address in the form shown to the owner of its token; a newly set webhook includes its secret."""
         resource = self._serializer.address(inbox, self._service.rules.extendable_until_ms(inbox))
         if not is_holder(inbox, key):
             return resource

@@ -1,23 +1,33 @@
-"""Endpoints of the catcher: one list of all messages, whatever their recipients.
+"""Endpoints of the catcher: one list of all messages, regardless of their recipients.
 
-They apply the endpoints of an address to the inbox for all mail. Without a catcher each returns ``404 catch-all-off``.
+They apply the per-address endpoints to the inbox that collects all mail. Without a catcher, each endpoint returns ``404
+catch-all-off``.
 """
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.http.inputs import AllMailQuery, DeleteQuery, StreamQuery, ViewRequest
+from tmpmaild.http.inputs import AllMailFileQuery, AllMailQuery, DeleteQuery, StreamQuery, ViewRequest
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints, wanted_deletion
 from tmpmaild.http.openapi import OCTETS, TEXT, Operation, Returns
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.responses import JsonResponse
 from tmpmaild.http.routing import Endpoint
-from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, ViewItem
+from tmpmaild.http.schemas import (
+    DeletedMessages,
+    FullMessageItem,
+    MessageList,
+    RecipientItem,
+    RecipientList,
+    ViewItem,
+)
 from tmpmaild.http.streams import StreamEndpoints
+from tmpmaild.http.validation import parse_query
 from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.inboxes.catching import Catcher
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.validation import ValidationErrors
 
 _ALL = "/api/v1/messages"
 _ONE = f"{_ALL}/{{id}}"
@@ -25,7 +35,7 @@ _OFF = ("catch-all-off", "storage-unavailable")
 
 
 class AllMailEndpoints:
-    """Endpoints for all mail; ``messages``, ``views`` and ``streams`` are the endpoints of an address."""
+    """Endpoints for all mail; ``messages``, ``views`` and ``streams`` are the per-address endpoints."""
 
     def __init__(
         self, service: InboxService, messages: MessageEndpoints, views: ViewEndpoints, streams: StreamEndpoints
@@ -44,25 +54,26 @@ class AllMailEndpoints:
         problems=(*_OFF, "too-many-streams", "busy"),
     )
     async def list(self, request: Request) -> ASGIApp:
-        """List all messages, or wait for one.
+        """List all messages, or wait for a message.
 
-        Of a service that catches all mail. A message is here once, whatever its number of recipients, with its
-        `recipients`. The parameters are those of the messages of one address.
+        Available only on a service that catches all mail. Each message is listed once, with all its `recipients`. The
+        parameters are the same as for the messages of one address.
         """
         return await self._messages.list(self._for_all(request))
 
     @Operation(
         f"DELETE {_ALL}",
         "deleteAllMessages",
-        Returns(200, "They are deleted.", DeletedMessages),
+        Returns(200, "The messages are deleted.", DeletedMessages),
         security="none",
         query=DeleteQuery,
         problems=_OFF,
     )
     async def delete_several(self, request: Request) -> Response:
-        """Delete all messages, or some, for all of their recipients.
+        """Delete all or some messages, for all of their recipients.
 
-        Those that are named by `id`, or all up to one by `up_to`; without either all. An unknown parameter is refused.
+        Deletes the messages with these `id`s, or all messages up to and including `up_to`; without parameters, deletes
+        all. Unknown parameters are refused.
         """
         catcher = self._required()
         query = wanted_deletion(request)
@@ -71,16 +82,21 @@ class AllMailEndpoints:
     @Operation(
         f"GET {_ALL}.mbox",
         "exportAllMessages",
-        Returns(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        Returns(200, "The file; its length is not known in advance.", media_types=("application/mbox",), schema=OCTETS),
         security="none",
+        query=AllMailFileQuery,
         problems=(*_OFF, "busy"),
     )
     async def mbox(self, request: Request) -> ASGIApp:
-        """Save all messages of all recipients as one file.
+        """Save the messages of all recipients as one file, or with `to` the messages to one recipient.
 
-        As the mbox file of one address.
+        The format is the same as for one address.
         """
-        return await self._messages.mbox(self._for_all(request))
+        errors = ValidationErrors()
+        query = parse_query(request.scope["query_string"], AllMailFileQuery, errors)
+        errors.raise_if_any()
+        only = self._required().ids_to(query.to) if query.to else None
+        return await self._messages.saved(self._for_all(request), only)
 
     @Operation(
         f"GET {_ONE}",
@@ -90,17 +106,19 @@ class AllMailEndpoints:
         problems=(*_OFF, "busy"),
     )
     async def show(self, request: Request) -> ASGIApp:
-        """Read one message of all.
+        """Read a message, regardless of its recipients.
 
-        The same as for one address, with all `recipients` of the envelope.
+        The response is the same as for one address, plus all `recipients` in the envelope.
         """
         return await self._messages.show(self._for_all(request))
 
-    @Operation(f"DELETE {_ONE}", "deleteAnyMessage", Returns(204, "It is deleted."), security="none", problems=_OFF)
+    @Operation(
+        f"DELETE {_ONE}", "deleteAnyMessage", Returns(204, "The message is deleted."), security="none", problems=_OFF
+    )
     async def delete(self, request: Request) -> Response:
         """Delete one message for all of its recipients.
 
-        Its copies in their inboxes are deleted too.
+        Its copies in the recipients' inboxes are deleted too.
         """
         await self._required().delete_message(request.path_params["id"])
         return Response(status_code=204)
@@ -113,9 +131,9 @@ class AllMailEndpoints:
         problems=(*_OFF, "busy"),
     )
     async def source(self, request: Request) -> ASGIApp:
-        """Read one message of all as it came.
+        """Read a message as received, regardless of its recipients.
 
-        As for one address.
+        The response is the same as for one address.
         """
         return await self._messages.source(self._for_all(request))
 
@@ -127,31 +145,48 @@ class AllMailEndpoints:
         problems=(*_OFF, "busy"),
     )
     async def attachment(self, request: Request) -> ASGIApp:
-        """Fetch an attachment of one message of all.
+        """Fetch an attachment of a message, regardless of its recipients.
 
-        As for one address.
+        The response is the same as for one address.
         """
         return await self._messages.attachment(self._for_all(request))
 
     @Operation(
         f"POST {_ONE}/view",
         "createAnyView",
-        Returns(201, "Where to look.", ViewItem, headers=("Location",)),
+        Returns(201, "The path of the view.", ViewItem, headers=("Location",)),
         security="none",
         body=ViewRequest,
         problems=_OFF,
     )
     async def view(self, request: Request) -> Response:
-        """Get a path to look at one message of all as HTML.
+        """Get a path to view a message as HTML, regardless of its recipients.
 
-        As for one address.
+        The response is the same as for one address.
         """
         return await self._views.create(self._for_all(request))
 
     @Operation(
+        "GET /api/v1/recipients",
+        "listRecipients",
+        Returns(200, "The recipients.", RecipientList),
+        security="none",
+        problems=_OFF,
+    )
+    async def recipients(self, _request: Request) -> Response:
+        """List the recipients of all messages.
+
+        Returns the number of messages for each recipient, as listed by `GET /api/v1/messages?to=`, and the total number
+        of messages.
+        """
+        counted = await self._required().count_by_recipient()
+        items = [RecipientItem(address, count) for address, count in counted.by_address.items()]
+        return JsonResponse(RecipientList(counted.message_count, items))
+
+    @Operation(
         "GET /api/v1/events",
         "followAll",
-        Returns(200, "Events, for as long as the service runs.", media_types=("text/event-stream",), schema=TEXT),
+        Returns(200, "Events, until the service stops.", media_types=("text/event-stream",), schema=TEXT),
         tag="Events",
         security="none",
         query=StreamQuery,
@@ -161,7 +196,7 @@ class AllMailEndpoints:
     async def events(self, request: Request) -> ASGIApp:
         """Follow all messages.
 
-        The events of one address, for all messages that come to a service that catches all mail.
+        Sends the same events as for one address, but for all messages that a catch-all service receives.
         """
         return await self._streams.events(self._for_all(request))
 
@@ -171,14 +206,14 @@ class AllMailEndpoints:
         return self._catcher
 
     def _for_all(self, request: Request) -> Request:
-        """Return the same request for the inbox for all mail."""
+        """Return the same request, addressed to the inbox that collects all mail."""
         self._required()
         request.scope["path_params"] = {**request.path_params, "address": ALL_MAIL}
         return request
 
 
 def opening(catcher: Catcher, endpoint: Endpoint) -> Endpoint:
-    """Wrap an endpoint of an address to create the inbox first, so that a client can wait for its first message."""
+    """Wrap a per-address endpoint so that it creates the inbox first. A client can then wait for the first message."""
 
     async def opened(request: Request) -> ASGIApp:
         await catcher.open(request.path_params["address"])

@@ -19,7 +19,7 @@ from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.allmail import AllMailEndpoints
 from tmpmaild.http.crosssite import CrossSite
 from tmpmaild.http.feed import FeedEndpoints
-from tmpmaild.http.files import WebFiles, docs_files, web_files
+from tmpmaild.http.files import CatcherPage, WebFiles, catcher_files, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.inputs import EXAMPLE_DOMAIN
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
@@ -38,17 +38,18 @@ from tmpmaild.ratelimit import RateLimits
 
 
 class HttpSettings(Http, frozen=True, kw_only=True):
-    """The section ``[http]``, and the keys of ``[addresses]``, ``[limits]`` and ``[log]`` for the application."""
+    """The application's settings: the ``[http]`` section, and keys of ``[addresses]``, ``[limits]`` and ``[log]``."""
 
-    local_url: str = ""  # reachable from this machine; "" if there is none
-    smtp: tuple[str, ...] = ()  # where mail is accepted; disclosed only with smtp.keep_refusals
+    local_url: str = ""  # a URL reachable from this machine; "" if there is none
+    smtp: tuple[str, ...] = ()  # addresses that accept mail; shown only by a catcher or with smtp.keep_refusals
+    is_public: bool = False  # whether other machines may reach the application; used only by a catcher
     lifetime_seconds: int = Addresses().lifetime_seconds
     exempt: Networks = ()
     access_log: bool = False
 
 
 class HttpApp:
-    """The whole application and its metrics. Reads the files that it serves. ``ready`` is for ``/readyz``."""
+    """The complete application and its metrics. Loads the files that it serves. ``/readyz`` calls ``ready``."""
 
     def __init__(
         self, service: InboxService, settings: HttpSettings, limits: RateLimits, ready: Ready = lambda: ""
@@ -58,10 +59,14 @@ class HttpApp:
         self._streams = StreamSlots(0)
         self._slots = ResponseSlots(service.scheduler)
         self._health = health.public_paths(ready)
-        help_text = "Requests, by operation of the API and status of the answer."
+        help_text = "Requests, by API operation and status of the response."
         self._requests = Count("http_requests_total", help_text, ("operation", "status"))
         self._unreadable = Count(
-            "http_unreadable_forwarded_for_total", "Requests whose X-Forwarded-For a trusted proxy wrote unreadably."
+            "http_unreadable_forwarded_for_total", "Requests with an unparsable X-Forwarded-For from a trusted proxy."
+        )
+        self._untrusted = Count(
+            "http_untrusted_forwarded_for_total",
+            "Requests with X-Forwarded-For from an internal address that is not a trusted proxy.",
         )
         self._access_key = secrets.token_bytes()
         self.prepare(settings, service.rules.domains[0])()
@@ -88,6 +93,7 @@ class HttpApp:
         return (
             self._requests,
             self._unreadable,
+            self._untrusted,
             Gauge("http_streams", "Open event streams and waits.", lambda: self._streams.taken),
         )
 
@@ -110,6 +116,7 @@ class HttpApp:
             **_file_resources(_web_files().loaded),
             **self._health,
             **_file_resources(docs),
+            **self._catcher_resources(settings),
         }
         checked = Middleware(
             Paths(resources),
@@ -117,12 +124,19 @@ class HttpApp:
             limits=self._limits,
             requests=self._requests,
             unreadable=self._unreadable,
+            untrusted=self._untrusted,
             cross_site=CrossSite(settings.public_url, settings.cors_origins),
             trusted_proxies=settings.trusted_proxies,
             exempt=settings.exempt,
             allowed_hosts=settings.allowed_hosts,
         )
         return AccessLog(checked, key=self._access_key) if settings.access_log else checked
+
+    def _catcher_resources(self, settings: HttpSettings) -> dict[str, Resource]:
+        if self._service.catcher is None:
+            return {}
+        told = CatcherPage(", ".join(settings.smtp), settings.is_public)
+        return _file_resources(catcher_files(settings.lifetime_seconds, told))
 
     def _api_resources(
         self, settings: HttpSettings, serializer: Serializer, description: bytes, host: str
@@ -144,7 +158,7 @@ class HttpApp:
 
 
 class _DescriptionEndpoint:
-    """The endpoint of the API's description."""
+    """The endpoint that serves the API description."""
 
     def __init__(self, description: bytes) -> None:
         self._description = description
@@ -159,8 +173,8 @@ class _DescriptionEndpoint:
     async def show(self, _request: Request) -> Response:
         """This description.
 
-        Generated from the table by which the server routes; its examples use a domain of this server.
-        """  # noqa: D401, D404 - as the document has it
+        Generated from the server's routing table; its examples use a domain of this server.
+        """  # noqa: D401, D404 - the text is published in the OpenAPI document
         return JsonResponse(self._description)
 
 
@@ -174,7 +188,7 @@ def _operations() -> Iterable[Operation]:
         AllMailEndpoints,
     )
     operations = [operation for kind in kinds for operation in declared(kind).values()]
-    # The operations for programs come first.
+    # The operations for programs are listed first.
     yield from sorted(operations, key=lambda one: not one.path.startswith("/api/"))
     yield from declared(_DescriptionEndpoint).values()
 
@@ -184,11 +198,11 @@ OPERATIONS: Final = tuple(_operations())
 
 
 def describe_api(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
-    """Return the OpenAPI document, with examples that a server of this domain accepts."""
+    """Return the OpenAPI document, with examples that are valid on a server for this domain."""
     return openapi.document(OPERATIONS, domain, public_url)
 
 
-@lru_cache(maxsize=4)  # a reload rarely changes the arguments
+@lru_cache(maxsize=4)  # reloading the configuration rarely changes the arguments
 def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
     """Return the OpenAPI document, and the endpoints for ``/docs`` that are generated from it."""
     description = describe_api(domain, public_url)
@@ -211,7 +225,10 @@ def _file_resources(files: Mapping[str, Endpoint]) -> dict[str, Resource]:
 
 
 def _resources(*endpoints: object, catcher: Catcher | None) -> dict[str, Resource]:
-    """Return the resources that the methods of these objects declare, by path; a catcher allows reading any address."""
+    """Return the resources that these objects' methods declare, by path.
+
+    With a catcher, any address can be read.
+    """
     at_path: dict[str, dict[str, Endpoint]] = {}
     names: dict[str, dict[str, str]] = {}
     for one in endpoints:
@@ -221,6 +238,6 @@ def _resources(*endpoints: object, catcher: Catcher | None) -> dict[str, Resourc
                 endpoint = allmail.opening(catcher, endpoint)
             at_path.setdefault(operation.path, {})[operation.method.lower()] = endpoint
             names.setdefault(operation.path, {})[operation.method] = operation.id
-    # Most requests are for messages; paths are tried in order.
+    # Paths are tried in order, and most requests are for messages.
     ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))
     return {path: Resource(names[path], **at_path[path]) for path in ordered}

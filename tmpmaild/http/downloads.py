@@ -8,8 +8,10 @@ from starlette.responses import Response
 from tmpmaild.mail import extracts, filenames, headers, mime
 
 MAX_NAME_BYTES = 240
-"""In UTF-8. The field contains the name twice, once with three characters per byte, and stays below 1 KiB."""
-# Windows forbids these in names: a file would be saved under a different name, or as an alternate data stream.
+"""In UTF-8. The field contains the name twice, once with three characters per byte; this limit keeps the field below 1
+KiB."""
+# Windows forbids these characters in file names. A file would be saved under a different name, or as an alternate data
+# stream.
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
 # Some browsers decode percent-encoding in the plain form (RFC 6266 appendix D).
@@ -39,7 +41,8 @@ def file_headers(content_type: str, disposition: str) -> dict[str, str]:
 class FileResponse(Response):
     """A download of untrusted bytes. If a browser renders them anyway, the CSP sandbox makes them harmless.
 
-    In a large response ``tail`` is sent after the body: joining the two would copy megabytes in the event loop.
+    In a large response, ``tail`` is sent after the body, because joining the two would copy megabytes in the event
+    loop.
     """
 
     def __init__(self, content_type: str, disposition: str, body: bytes, tail: bytes = b"") -> None:
@@ -51,8 +54,8 @@ class FileResponse(Response):
 def attachment_disposition(filename: str, fallback: str) -> str:
     """Return a Content-Disposition value (RFC 6266) that makes a browser save a file under a safe name.
 
-    The value is one line of printable ASCII below 1 KiB, whatever the name is. If no usable characters of the name are
-    left, ``fallback`` is used. A name that is not plain ASCII is also included in the encoding of RFC 8187.
+    For any name, the value is a single line of less than 1 KiB of printable ASCII. If the name contains no usable
+    characters, ``fallback`` is used. A name that is not plain ASCII is also included in RFC 8187 encoding.
     """
     name = _name(filename) or _name(fallback) or "attachment"
     plain = _NOT_PLAIN.sub("_", name)
@@ -61,15 +64,15 @@ def attachment_disposition(filename: str, fallback: str) -> str:
 
 
 def attachment_type(stated: str, content: bytes) -> str:
-    """Return the media type (RFC 6838 §4.2) for the response with an attachment: usually the stated type.
+    """Return the media type (RFC 6838 §4.2) for an attachment's response, which is usually the stated type.
 
-    If the stated type is an image type that views show, or ``application/octet-stream``, the type is detected from the
-    content as in a view; content that is not recognised is sent as ``application/octet-stream``. The page relies on
-    this type and need not detect images itself.
+    If the stated type is ``application/octet-stream`` or an image type that views show, the type is detected from the
+    content, as in a view. Unrecognised content is sent as ``application/octet-stream``. The page relies on this type
+    and need not detect images itself.
 
-    The response has ``nosniff``, ``attachment`` and a CSP sandbox, so it is never shown as a page. None of these stops
-    a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type does. So
-    types that a browser may run (HTML, XML, SVG, scripts, styles) and invalid types become
+    The response has ``nosniff``, ``attachment`` and a CSP sandbox, so it is never shown as a page. However, only the
+    media type can prevent a page on our own origin from loading it as a script or style sheet, which the page's CSP
+    allows. Therefore, types that a browser may run (HTML, XML, SVG, scripts, styles) and invalid types become
     ``application/octet-stream``. The only parameter that is kept is a valid charset of a text type.
     """
     media_type, parameters = headers.parameters(stated)

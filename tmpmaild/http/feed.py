@@ -1,6 +1,6 @@
-"""Atom feeds of an inbox (RFC 4287), for programs that poll and do not know this API.
+"""Atom feeds of an inbox (RFC 4287), for programs that poll and do not support this API.
 
-Message content is always text in a feed, never markup.
+In a feed, message content is always text, never markup.
 """
 
 import hashlib
@@ -31,14 +31,14 @@ MEDIA_TYPE: Final = "application/atom+xml"
 _FEED = f"{ADDRESS}/feed"
 _ATOM = Returns(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
 _NEWEST = Page(limit=50, bodies_bytes=256 * 1024)
-_SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
+_SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # browsers display XML as a page
 _LINE_CHARACTERS = 1000
 _MOST_CODES = 3
 _MOST_LINKS = 10
-_LINKS_CHARACTERS = 4096  # per message; a link is included whole or not at all
+_LINKS_CHARACTERS = 4096  # the limit per message; links are never truncated
 _not_xml = re.compile(
     "[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-)  # XML 1.0 §2.2, and CR, which parsers convert
+)  # characters that XML 1.0 §2.2 forbids, and CR, which parsers convert
 _mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
 
 
@@ -56,8 +56,8 @@ class FeedEndpoints:
     async def create(self, request: Request) -> Response:
         """Get a path to read an address as a feed.
 
-        For feed readers, which cannot send a token. The path of a private address contains a secret that gives access
-        to this feed and nothing else; it expires with the address.
+        For feed readers, which cannot send a token. For a private address, the path contains a secret that grants
+        access to this feed only and expires with the address.
         """
         inbox = await self._service.access.find(request.path_params["address"], token(request))
         feed = self._serializer.feed(inbox, self._service.access.feed_secret(inbox))
@@ -67,7 +67,7 @@ class FeedEndpoints:
     async def show(self, request: Request) -> ASGIApp:
         """Read an address as a feed.
 
-        Atom (RFC 4287): the newest 50 messages, each as text below its codes and links.
+        Atom (RFC 4287): the newest 50 messages, each as text that is preceded by its codes and links.
         """
         return await self._feed(request, token(request))
 
@@ -82,7 +82,7 @@ class FeedEndpoints:
     async def show_by_secret(self, request: Request) -> ASGIApp:
         """Read an address as a feed by its secret path.
 
-        The same feed, at a path from `createFeed`; no token is needed.
+        Returns the same feed, at the path that `createFeed` returned; no token is needed.
         """
         return await self._feed(request, FeedSecret(request.path_params["secret"]))
 
@@ -95,20 +95,20 @@ class FeedEndpoints:
         if is_held(request.headers, held):
             return Response(status_code=304, headers={"ETag": held, **_SANDBOXED})
         if listing.characters <= IN_LOOP_BYTES:
-            return _answer(held, form(listing))
+            return _response(held, form(listing))
 
         async def in_turn(large: Listing) -> bytes:
             return await self._service.scheduler.run(form, large, work_bytes=large.characters // ENCODING)
 
         async def again() -> Response:
             large, octets = await self._mail.list_as(address, _NEWEST, key, in_turn)
-            return _answer(_entity_tag(large, urls), octets)
+            return _response(_entity_tag(large, urls), octets)
 
         return CutOff(LargeResponse(self._slots, client(request), again), self._follower.watch(listing.inbox))
 
 
 def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls":
-    """Return the URLs in a feed; without an origin they are paths."""
+    """Return the URLs for a feed; without an origin, they are paths."""
     origin, base_path = serializer.origin, serializer.base_path
     return FeedUrls(
         feed=f"{origin}{serializer.feed_path(address, secret)}",
@@ -117,18 +117,18 @@ def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls
     )
 
 
-def _answer(entity_tag: str, feed: bytes) -> Response:
+def _response(entity_tag: str, feed: bytes) -> Response:
     return Response(feed, headers={"ETag": entity_tag, **_SANDBOXED}, media_type=MEDIA_TYPE)
 
 
 def _entity_tag(listing: Listing, urls: "FeedUrls") -> str:
-    """Return the entity tag (RFC 9110 §8.8.3) of a feed without generating it: messages never change."""
+    """Return the entity tag (RFC 9110 §8.8.3) of a feed without generating the feed, since messages never change."""
     known = [__version__, urls.feed, str(listing.inbox.created_at_ms), *[message.id for message in listing.messages]]
     return f'"{hashlib.sha256(" ".join(known).encode()).hexdigest()[:32]}"'
 
 
 class FeedUrls(Struct, frozen=True):
-    """The URLs of a feed, of the same inbox as a web page, and of its messages."""
+    """The URLs of a feed, of the web page of its inbox, and of its messages."""
 
     feed: str
     inbox: str
@@ -136,7 +136,7 @@ class FeedUrls(Struct, frozen=True):
 
 
 def document(listing: Listing, urls: FeedUrls) -> bytes:
-    """Return the messages of a page as a feed; the same messages give the same bytes."""
+    """Return a page of messages as a feed; the same messages always produce the same bytes."""
     inbox = listing.inbox
     local_part, _, domain = inbox.address.rpartition("@")
     changed_at_ms = max([inbox.created_at_ms, *(message.received_at_ms for message in listing.messages)])
@@ -194,7 +194,7 @@ def _links(message: Message) -> Iterator[str]:
 
 
 def _tag_uri(domain: str, time_ms: int, name: str) -> str:
-    """Return a globally unique name (RFC 4151): other servers may generate the same message ids."""
+    """Return a globally unique name (RFC 4151), because other servers may generate the same message ids."""
     return f"tag:{domain},{rfc3339(time_ms)[:10]}:{name}"
 
 
@@ -203,7 +203,7 @@ def _element(name: str, text: str) -> Html:
 
 
 def _line(text: str) -> str:
-    """Return the beginning of a text; "" if it contains only white space."""
+    """Return the beginning of a text, or "" if the text contains only white space."""
     line = _text(text[:_LINE_CHARACTERS])
     return line if line.strip() else ""
 

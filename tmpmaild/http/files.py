@@ -1,17 +1,16 @@
 """Serves the files of the web pages in ``tmpmaild/web``, which are read once at startup; ``app.py`` adds the routes.
 
-The files are listed at startup, so path traversal is impossible. Scripts and style sheets are bundled and minified:
-comments, indentation and spaces are removed, names are kept. There is no full parser here: each function reads the
-syntax that our own files use, and rejects any other syntax that it recognises. ``test_files_minified.py`` and
-``test_served_files.py`` check that a JavaScript parser and a browser read the same from both forms.
+The files are listed at startup, so path traversal is impossible. ``bundling.py`` joins and minifies the scripts and
+style sheets.
 """
 
 import gzip
 import hashlib
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +18,13 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tmpmaild.http.bundling import join, minify_script, minify_style
 from tmpmaild.http.pages import best_language, is_held, prefers_gzip
 from tmpmaild.http.routing import Endpoint
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 WORKER_POLICY = f"{CONTENT_SECURITY_POLICY}; connect-src 'self'"
-"""The service worker asks for the files of the page."""
+"""The policy for the service worker, which requests the page's files."""
 DOCS_POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -54,57 +54,33 @@ _MEDIA_TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 _IMAGES = (".png", ".svg")
+_CATCHER = "catcher"
+_START = '<html lang="en"'
+"""Files that only a catcher's pages use."""
 _MANIFEST, _WORKER = "manifest.webmanifest", "worker.js"
-"""They are served at the root: the scope of a service worker is the folder that contains it."""
+"""They are served at the root, because the scope of a service worker is the folder that contains it."""
 _DEFAULT_LANGUAGE = "en"
-_TAG_BYTES = 9  # of a hash; enough for our own files
+_TAG_BYTES = 9  # the length of a truncated hash, which is sufficient for our own files
 _CHOSEN_BY = ("Accept-Language",)
 _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 _FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
-"""Languages that are laid out from right to left, including some that are not translated yet."""
+"""Languages that are written from right to left, including some for which there is no translation yet."""
 _LOCKED_DOWN = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-# A browser that opens a script or style sheet directly shows it as text, so this short policy is enough. Every first
-# visit downloads it with each file.
+# A browser that opens a script or style sheet directly shows it as text, so this short policy is enough. On a first
+# visit, the policy is downloaded with every file.
 _KEPT_FOR_GOOD = {
     "Content-Security-Policy": "default-src 'none'",
     "Cache-Control": "public, max-age=31536000, immutable",
 }
 _PAGE = {
-    # A page that opened this one, or was opened by it, can neither navigate it nor count its frames.
+    # A page that opened this page, or was opened by it, can neither navigate this page nor count its frames.
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
 }
 _OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
 _indentation = re.compile(r"^ +(?=<)", re.MULTILINE)
+_part = re.compile(r"^ *<!-- (\w+) -->\n", re.MULTILINE)
 _versioned_references = re.compile(r'(?<=")web/(?=[\w.-]+\.(?:css|js)")')
-
-_IMPORT = re.compile(r'^import \{ ?((?:\w+, )*\w+) ?\} from "\./([\w-]+)\.js";$')
-_later_imports = re.compile(r'\bimport\("\./([\w-]+)\.js"\)').findall
-_OUTER_IMPORT = re.compile(r'^import \w+ from "\./[\w-]+\.js";$')
-_EXPORT = re.compile(r"^export ((?:const|class|function|async function) \w+.*)$", re.DOTALL)
-_declared = re.compile(r"^(?:const|let|class|function|async function) +(?:(\w+)|[\[{]([\w, ]+))").match
-_PARTS = re.compile(
-    r"""
-    (?P<kept>
-        "(?:[^"\\\n]|\\.)*"
-        # A template; in its ${…} may be one level of braces, and templates without parts of their own in braces.
-      | `(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`
-        # A regular expression, where a value begins; elsewhere the sign divides.
-      | (?:(?<=[(\[!])|(?<=[=,:?&|({]\ )|(?<=return\ ))/(?![/*\ ])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/
-    )
-    | (?P<space>(?:\s|//[^\n]*|/\*.*?\*/)+)
-    | (?P<unread>["'`])
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-_is_of_a_word = re.compile(r"[\w$#]").match
-_GOES_ON = ("{([,;", "})],;.?:")
-"""After the first and before the second characters a line end is only white space: no statement ends there."""
-_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_STYLE_TEXT = re.compile(r'("[^"]*")')
-_SPACES = re.compile(r"\s+")
-_AROUND_SIGNS = re.compile(r"\s*([{};,])\s*")
-_AFTER_COLON = re.compile(r"(?<=[\w-]:) +")
 
 
 class _Representation(Struct, frozen=True):
@@ -117,7 +93,7 @@ class _Representation(Struct, frozen=True):
 class StaticContent:
     """An endpoint for content that never changes, for use as ``Resource(get=…)``.
 
-    ``headers`` are added to each response; ``varies`` lists the request fields by which this content was selected. The
+    ``headers`` are added to each response; ``varies`` lists the request fields that selected this content. The
     constructor compresses the content: call it at startup, outside the event loop.
     """
 
@@ -137,7 +113,7 @@ class StaticContent:
         codings = request.headers.getlist("accept-encoding")
         chosen = self._packed if self._packed and prefers_gzip(codings) else self._plain
         if is_held(request.headers, chosen.headers["ETag"]):
-            # Send the policy too: it may be newer than the one with the cached copy.
+            # Send the policy too, because it may be newer than the policy of the cached copy.
             kept = {name: value for name, value in chosen.headers.items() if name not in _OF_THE_CONTENT}
             return Response(status_code=304, headers=kept)
         return Response(chosen.body, headers=chosen.headers, media_type=self._media_type)
@@ -153,9 +129,9 @@ def static_file(name: str, headers: Mapping[str, str] = _LOCKED_DOWN) -> StaticC
 
 
 class Translated:
-    """An endpoint for translated content: serves the client's preferred language of ``contents``, by language tag.
+    """Serves translated content in the client's preferred language; ``contents`` is keyed by language tag.
 
-    Content for only one region also serves other regions: ``pt-PT`` finds ``pt-BR`` through ``pt``.
+    Content for one region is also served for other regions: ``pt-PT`` falls back to ``pt-BR`` via ``pt``.
     """
 
     def __init__(self, contents: Mapping[str, StaticContent]) -> None:
@@ -170,7 +146,7 @@ class Translated:
 
 
 def docs_files(page: bytes) -> dict[str, Endpoint]:
-    """Return the endpoints for ``/docs``, by path: ``page``, which describes the API in HTML, and its style sheet."""
+    """Return the endpoints for the HTML page that describes the API and for its style sheet, keyed by path."""
     return {
         "/docs": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
         "/docs.css": _docs_style(),
@@ -184,46 +160,107 @@ def _docs_style() -> StaticContent:
 
 
 class WebFiles(NamedTuple):
-    """A function that returns the inbox page, and the files that the page loads, by path.
+    """A function that returns the inbox page, and the files that the page loads, keyed by path.
 
-    The function takes the lifetime of addresses in seconds: the page mentions it for browsers without JavaScript.
+    The function's argument is the address lifetime in seconds, which the page shows in browsers without JavaScript.
     """
 
     page: Callable[[int], Endpoint]
     loaded: dict[str, Endpoint]
 
 
+class CatcherPage(NamedTuple):
+    """Data for the all-messages page: addresses that accept mail, and whether other machines can reach the page."""
+
+    smtp: str
+    is_public: bool
+
+
 def web_files() -> WebFiles:
     """Return the inbox page, which is served at ``/``, and the files that it loads.
 
     These are all scripts and images in the folder, all style sheets in ``styles`` and all languages in ``messages``.
-    The scripts that the page starts with are bundled into one. Each script that it imports later (``import()``) is
+    The scripts that the page loads first are bundled into one. Each script that it imports later (``later()``) is
     bundled with the modules that only this script needs. All style sheets are joined into one.
 
-    The paths contain a version, which changes with any of these files and with the page. So a browser that has cached
-    the files does not request them again, and each version has a different service worker, because the worker contains
-    the paths. Raises ``OSError`` if a file is missing, such as the texts of the default language.
+    The paths contain a version, which changes with any of these files and with the page. Therefore, a browser that has
+    cached the files does not request them again. Each version also has a different service worker, because the worker
+    contains the paths. Raises ``OSError`` if a file is missing, such as the default language's texts.
     """
-    tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
+    tags = _languages()
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]
-    joined = {name: minify_script(text).encode() for name, text in join(_FOLDER, "app").items()}
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
-    page, worker = (
-        _versioned_references.sub(web, (_FOLDER / name).read_text("utf-8")) for name in ("index.html", _WORKER)
-    )
     loaded: dict[str, Endpoint] = {
         f"/{_MANIFEST}": static_file(_MANIFEST),
-        f"/{_WORKER}": StaticContent(
-            minify_script(worker).encode(), "text/javascript", {"Content-Security-Policy": WORKER_POLICY}
-        ),
+        f"/{_WORKER}": _worker(web),
         **{f"/web/{name}": static_file(name) for name in images},
         **{f"/{web}{name}": static_file(name, _KEPT_FOR_GOOD) for name in scripts},
-        **{f"/{web}{name}.js": StaticContent(text, "text/javascript", _KEPT_FOR_GOOD) for name, text in joined.items()},
+        **_scripts(web, "app"),
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
-        f"/{web}messages.js": Translated({tag: _words_in(tag) for tag in tags}),
+        f"/{web}messages.js": Translated({tag: _words_in(tag, _words(tag)) for tag in tags}),
     }
-    return WebFiles(partial(_page_saying, page, tags), loaded)
+    return WebFiles(partial(_page_saying, _page(web), tags), loaded)
+
+
+def catcher_files(lifetime_seconds: int, told: CatcherPage) -> dict[str, Endpoint]:
+    """Return the additional files of a service that catches all mail, keyed by path.
+
+    The page for all messages is at ``/``, and the inbox page is at ``/inboxes``. The page for all messages shares
+    modules, styles and texts with the inbox, but it is built separately, so that the inbox page does not become larger.
+    Its files are under ``web/<version>/all/``. They have the same names as those under ``web/<version>/``, because the
+    modules import each other by these names.
+    """
+    web, tags = f"web/{_version()}/", _languages()
+    inbox = _page(web, links=f"{_CATCHER}/links.html")
+    page = _page(f"{web}all/", icons=f"{_CATCHER}/icons.html", noscript=f"{_CATCHER}/noscript.html")
+    about = f' data-smtp="{escape(told.smtp)}"{" data-public" if told.is_public else ""}'
+    page = page.replace("/app.js", f"/{_CATCHER}.js").replace(_START, _START + about, 1)
+    return {
+        "/": _page_saying(page, tags, lifetime_seconds),
+        "/inboxes": _page_saying(inbox, tags, lifetime_seconds),
+        f"/{_WORKER}": _worker(f"{web}all/", _CATCHER),
+        **_catcher_scripts(),
+    }
+
+
+@cache
+def _catcher_scripts() -> dict[str, Endpoint]:
+    """Return the scripts, styles and texts of the page for all messages; they are read once per process."""
+    web = f"web/{_version()}/all/"
+    style = _joined_styles() + minify_style(_read(f"{_CATCHER}/{_CATCHER}.css")).encode()
+    return {
+        **_scripts(web, _CATCHER),
+        f"/{web}inbox.css": StaticContent(style, "text/css", _KEPT_FOR_GOOD),
+        f"/{web}messages.js": Translated({tag: _words_in(tag, _catcher_words(tag)) for tag in _languages()}),
+    }
+
+
+def _languages() -> list[str]:
+    return sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
+
+
+def _page(web: str, noscript: str = "noscript.html", **parts: str) -> str:
+    """Return the page with its parts, which are files; each replaces the comment in ``index.html`` that names it."""
+    files = {"noscript": noscript, **parts}
+    page = _part.sub(lambda line: _read(files[line[1]]) if line[1] in files else "", _read("index.html"))
+    return _versioned_references.sub(web, page)
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text("utf-8")
+
+
+def _worker(web: str, script: str = "app") -> Endpoint:
+    text = _read(_WORKER).replace('"web/app.js"', f'"web/{script}.js"')
+    worker = minify_script(_versioned_references.sub(web, text)).encode()
+    return StaticContent(worker, "text/javascript", {"Content-Security-Policy": WORKER_POLICY})
+
+
+def _scripts(web: str, name: str) -> dict[str, Endpoint]:
+    """Return the scripts for a page that loads the module ``name``, keyed by path."""
+    joined = {one: minify_script(text).encode() for one, text in join(_FOLDER, name).items()}
+    return {f"/{web}{one}.js": StaticContent(text, "text/javascript", _KEPT_FOR_GOOD) for one, text in joined.items()}
 
 
 def _page_saying(page: str, tags: Sequence[str], lifetime_seconds: int) -> Endpoint:
@@ -232,22 +269,32 @@ def _page_saying(page: str, tags: Sequence[str], lifetime_seconds: int) -> Endpo
 
 
 def _lasting(seconds: int) -> str:
-    """Format a duration in the largest unit that gives a whole number: 3600 is "1 hour", 5400 is "90 minutes"."""
+    """Format a duration in the largest unit that yields a whole number: 3600 is "1 hour", 5400 is "90 minutes"."""
     unit, size = next((unit, size) for unit, size in _UNITS if seconds % size == 0)
     return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
 
 
 def _page_in(tag: str, page: str) -> StaticContent:
-    """Return the page with its language and direction set, so that it is never first drawn in the wrong direction."""
+    """Return the page with its language and text direction set, so that it is never rendered in the wrong direction."""
     direction = ' dir="rtl"' if tag.partition("-")[0] in _FROM_THE_RIGHT else ""
-    marked = page.replace('<html lang="en"', f'<html lang="{tag}"{direction}', 1)
+    marked = page.replace(_START, f'<html lang="{tag}"{direction}', 1)
     headers = _PAGE | {"Content-Security-Policy": INBOX_POLICY, "Content-Language": tag}
     return StaticContent(marked.encode(), "text/html", headers, _CHOSEN_BY)
 
 
-def _words_in(tag: str) -> StaticContent:
-    words = minify_script((_FOLDER / f"messages/{tag}.js").read_text("utf-8"))
-    return StaticContent(words.encode(), "text/javascript", _KEPT_FOR_GOOD | {"Content-Language": tag}, _CHOSEN_BY)
+def _words(tag: str) -> str:
+    return _read(f"messages/{tag}.js")
+
+
+def _catcher_words(tag: str) -> str:
+    """Return the inbox's texts, with some of them replaced by the catcher's texts."""
+    added = _read(f"{_CATCHER}/messages/{tag}.js")
+    return _words(tag).rstrip().removesuffix("};") + added.partition("export default {")[2]
+
+
+def _words_in(tag: str, words: str) -> StaticContent:
+    script = minify_script(words).encode()
+    return StaticContent(script, "text/javascript", _KEPT_FOR_GOOD | {"Content-Language": tag}, _CHOSEN_BY)
 
 
 def _version() -> str:
@@ -258,140 +305,13 @@ def _version() -> str:
 
 
 def _joined_styles() -> bytes:
-    """Join the style sheets of the inbox, to save requests: first ``page.css``, then the others by name."""
+    """Join the inbox's style sheets, ``page.css`` first and the others by name, to reduce the number of requests."""
     paths = sorted((_FOLDER / "styles").glob("*.css"), key=lambda path: (path.name != "page.css", path.name))
     return minify_style("\n".join(path.read_text("utf-8") for path in paths)).encode()
 
 
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
-    # Include the language: the same text in two languages is still two representations (RFC 9110 §8.8.1).
+    # Include the language, because the same text in two languages counts as two representations (RFC 9110 §8.8.1).
     digest = hashlib.sha256(headers.get("Content-Language", "").encode() + b"\n" + body).digest()
-    tag = urlsafe_b64encode(digest[:_TAG_BYTES]).decode()  # a first visit downloads five of them
+    tag = urlsafe_b64encode(digest[:_TAG_BYTES]).decode()  # short, because a first visit downloads five tags
     return _Representation(body, {**headers, "ETag": f'"{tag}"'})
-
-
-def join(folder: Path, name: str) -> dict[str, str]:
-    """Return the scripts for a page that loads the module ``name``, by name and not minified.
-
-    The first script is ``name`` joined with all its imports. Each module that is loaded with ``import()`` becomes a
-    further script. It contains the imports that are not in the first script, and imports the rest from it.
-
-    Raises ``UnreadableScriptError`` for an unsupported form of ``import`` or ``export`` (a default import is kept: the
-    server selects that file by the reader's language), for circular imports, for a module that two later scripts would
-    contain, and for a name that two modules declare, since the modules of a script share one scope.
-    """
-    first = _Bundle(folder, name)
-    later: dict[str, _Bundle] = {}
-    wanted = list(first.later)
-    for one in wanted:
-        if one not in later and one not in first.added:
-            later[one] = _Bundle(folder, one, first)
-            wanted += later[one].later
-    modules = [module for bundle in later.values() for module in bundle.added]
-    if twice := {module for module in modules if modules.count(module) > 1}:
-        raise UnreadableScriptError(f"{', '.join(sorted(twice))}.js: in several scripts that are loaded later")
-    shared = {needed for bundle in later.values() for needed in bundle.needed}
-    return {name: first.text(exported=shared)} | {one: bundle.text() for one, bundle in later.items()}
-
-
-class _Bundle:
-    """A module joined with all its imports, in the order in which a browser would run them."""
-
-    def __init__(self, folder: Path, name: str, first: "_Bundle | None" = None) -> None:
-        self._folder = folder
-        self.name = name
-        self._first = first
-        self._declarers: dict[str, str] = {}
-        self._exports: list[str] = []
-        self._outer_imports: dict[str, None] = {}
-        self._lines: list[str] = []
-        self.added: set[str] = set()
-        self.needed: set[str] = set()
-        """Names that are imported from the first script."""
-        self.later: list[str] = []
-        """Modules that the script loads with ``import()``."""
-        self._add(name, ())
-
-    def text(self, exported: Iterable[str] = ()) -> str:
-        """Return the script. The first script exports ``exported``, a later one the exports of its module."""
-        names = self._exports if self._first else sorted(exported)
-        lines = [*self._outer_imports, *self._lines, ""]
-        if self._first and self.needed:
-            lines.insert(0, f'import {{ {", ".join(sorted(self.needed))} }} from "./{self._first.name}.js";')
-        if names:
-            lines.insert(-1, f"export {{ {', '.join(names)} }};")
-        return "\n".join(lines)
-
-    def _add(self, name: str, importers: tuple[str, ...]) -> None:
-        """Add a module after its imports."""
-        if name in importers:
-            raise UnreadableScriptError(f"{name}.js imports itself by way of {', '.join(importers)}")
-        if name in self.added:
-            return
-        self.added.add(name)
-        kept: list[str] = []
-        for line in (self._folder / f"{name}.js").read_text("utf-8").splitlines():
-            if imported := _IMPORT.match(line):
-                self._import(imported[2], imported[1].split(", "), (*importers, name))
-            elif _OUTER_IMPORT.match(line):
-                self._outer_imports[line] = None
-            else:
-                kept.append(self._line(line, name))
-                self.later += _later_imports(line)
-        self._lines += kept
-
-    def _import(self, name: str, names: Sequence[str], importers: tuple[str, ...]) -> None:
-        if self._first and name in self._first.added:
-            self.needed.update(names)
-        else:
-            self._add(name, importers)
-
-    def _line(self, line: str, name: str) -> str:
-        """Return a line without ``export``."""
-        if exports := _EXPORT.match(line):
-            line = exports[1]
-            if name == self.name and (exported := _declared(line)):
-                self._exports.append(exported[1])
-        if line.startswith(("import", "export")) or line.count("`") % 2:
-            raise UnreadableScriptError(f"{name}.js: {line}")
-        if found := _declared(line):
-            for declared in (found[1] or found[2]).replace(",", " ").split():
-                if self._declarers.setdefault(declared, name) != name:
-                    raise UnreadableScriptError(
-                        f"{name}.js: {declared} is a name in {self._declarers[declared]}.js too"
-                    )
-        return line
-
-
-class UnreadableScriptError(Exception):
-    """A script contains syntax that this project's tools do not support."""
-
-
-def minify_script(script: str) -> str:
-    """Return an equivalent, shorter JavaScript module. Raises ``UnreadableScriptError``."""
-    return _PARTS.sub(_shorten, script).strip() + "\n"
-
-
-def _shorten(part: re.Match[str]) -> str:
-    """Return a string or regular expression unchanged, or the necessary part of the space between two tokens."""
-    if part["unread"]:
-        raise UnreadableScriptError(part.string[part.start() : part.start() + 80])
-    if part["kept"]:
-        return part["kept"]
-    before, after = part.string[max(0, part.start() - 1) : part.start()], part.string[part.end() : part.end() + 1]
-    if "\n" in part["space"] and before not in _GOES_ON[0] and after not in _GOES_ON[1]:
-        return "\n"
-    is_needed = (_is_of_a_word(before) and _is_of_a_word(after)) or before + after in ("++", "--", "//")
-    return " " if is_needed else ""
-
-
-def minify_style(style: str) -> str:
-    """Return an equivalent style sheet in which only spaces that may be significant are kept."""
-    parts = _STYLE_TEXT.split(_STYLE_COMMENT.sub("", style))
-    parts[::2] = map(_without_spaces, parts[::2])
-    return "".join(parts).strip() + "\n"
-
-
-def _without_spaces(part: str) -> str:
-    part = _AROUND_SIGNS.sub(r"\1", _SPACES.sub(" ", part))
-    return _AFTER_COLON.sub("", part).replace(";}", "}")

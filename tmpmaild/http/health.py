@@ -17,21 +17,21 @@ from tmpmaild.http.routing import Resource
 from tmpmaild.http.server import HttpServer
 
 Ready = Callable[[], str]
-"""Returns the reason why the service is not ready, or "". It only reads memory."""
+"""Returns the reason why the service is not ready, or "", without any I/O."""
 _MAX_CONNECTIONS: Final = 100
 _PATIENCE_SECONDS: Final = 1.0
-"""A restart is faster than this: clients that connect in the meantime wait, and are served by the daemon itself."""
+"""A normal restart takes less time, and clients that connect during it wait until the daemon itself serves them."""
 
 
 async def healthz(_request: Request) -> Response:
-    """Return 200: the process serves requests."""
+    """Return 200, because the process serves requests."""
     return _text(200, "ok")
 
 
 def readyz(ready: Ready, *, shows_reason: bool) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint that reports whether the service accepts mail and requests.
 
-    Only the operator is shown the reason why it does not.
+    If it does not, the reason is shown only to the operator.
     """
 
     async def respond(_request: Request) -> Response:
@@ -42,7 +42,7 @@ def readyz(ready: Ready, *, shows_reason: bool) -> Callable[[Request], Awaitable
 
 
 def public_paths(ready: Ready) -> dict[str, Resource]:
-    """Return the health checks of the public port."""
+    """Return the health check endpoints of the public port."""
     return {"/healthz": Resource(get=healthz), "/readyz": Resource(get=readyz(ready, shows_reason=False))}
 
 
@@ -70,8 +70,8 @@ def _text(status: int, line: str) -> Response:
 
 @asynccontextmanager
 async def serving_health(sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
-    """Serve health checks on bound sockets if the body takes more than a second. The sockets stay open."""
-    paths = public_paths(lambda: "the storage is waited for")
+    """Serve health checks on bound sockets if the ``with`` block takes more than a second. The sockets stay open."""
+    paths = public_paths(lambda: "waiting for the storage")
     routes = [Route(path, resource) for path, resource in paths.items()]
     unavailable = Mount("/", Problems("").response("storage-unavailable"))
     server = HttpServer(Starlette(routes=[*routes, unavailable]), max_connections=_MAX_CONNECTIONS)

@@ -25,7 +25,9 @@ from hypercorn.utils import suppress_body
 from tmpmaild.boundedh11 import BoundedConnection
 
 _SMALL_BODY_BYTES = 64 * 1024
-_QUEUED_EVENTS = 2  # parts of a body not yet read by the application; ``Requests`` needs at least this many
+_QUEUED_EVENTS = (
+    2  # the maximum number of body parts that wait for the application; ``Requests`` needs at least this number
+)
 _absolute_form = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
 
 log = logging.getLogger(__name__)
@@ -107,7 +109,7 @@ class Protocol(H11Protocol):
             if self.connection.their_state is not h11.ERROR:
                 raise
             return
-        # Only a response with Content-Length is sure to send its body next: a stream may wait for its first event.
+        # Without a Content-Length, the body may be delayed, because a stream may wait for its first event.
         is_held = isinstance(event, h11.Response) and self._has_body(event)
         self._header = data if is_held else b""
         if not is_held:
@@ -119,9 +121,10 @@ class Protocol(H11Protocol):
         return any(name == b"content-length" and value != b"0" for name, value in response.headers.raw_items())
 
     async def _maybe_recycle(self) -> None:
-        """Continue with the next request, or close. First read the rest of a small body, within the idle timeout.
+        """Continue with the next request, or close the connection.
 
-        RFC 9112 §9.6: closing without ``Connection: close`` would lose a next request that is already on its way.
+        First read the rest of a small body, within the idle timeout. RFC 9112 §9.6: closing without ``Connection:
+        close`` would lose the next request if it is already in transit.
         """
         states = self.connection.our_state, self.connection.their_state
         if self.stream is None or states != (h11.DONE, h11.SEND_BODY) or self.context.terminated.is_set():
@@ -154,7 +157,7 @@ class Requests(TaskGroup):
         events: asyncio.Queue[ASGIReceiveEvent] = asyncio.Queue(config.max_app_queue_size)
 
         async def put(event: ASGIReceiveEvent) -> None:
-            # Leave one extra place for a part that is already waiting to be queued.
+            # Reserve one extra place for a part that is already waiting to be queued.
             if event["type"] == "http.disconnect" and events.qsize() >= config.max_app_queue_size - 1:
                 _make_room(events)
             await events.put(event)
@@ -184,13 +187,13 @@ async def _run(
     try:
         await app(scope, receive, send)
     except Exception:
-        log.exception("an HTTP request got no response")
+        log.exception("an HTTP request received no response")
     finally:
         await send(None)
 
 
 class Http1(BoundedConnection):
-    """An h11 connection that also refuses what h11 and Hypercorn would accept."""
+    """An h11 connection that also refuses some requests that h11 and Hypercorn would accept."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
         """Return the next event; raises ``RemoteProtocolError``."""

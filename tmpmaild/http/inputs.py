@@ -25,7 +25,7 @@ def _takes(
     min_length: int | None = None,
     max_length: int | None = None,
 ) -> Meta:
-    """Describe a value: ``expected`` for the error on an invalid value, ``description`` for the OpenAPI document."""
+    """Describe a value: ``expected`` for the error about an invalid value, ``description`` for the OpenAPI document."""
     return Meta(
         description=description,
         examples=list(examples) or None,
@@ -53,7 +53,7 @@ MessageId = Annotated[
     str,
     Meta(
         pattern=r"^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
-        min_length=30,  # the end of a pattern also matches before a line end
+        min_length=30,  # ``$`` also matches before a final line end
         max_length=30,
         examples=["msg_01m7y0sgyf0000000000000000"],
         extra={"expected": "a message id"},
@@ -65,7 +65,7 @@ Has = Annotated[
     list[Feature],
     _takes(
         "up to four of code, link, attachment and verdict",
-        "What a message must have: a code, a link, an attachment that is not inline, a verdict.",
+        "Features that a message must have: a code, a link, an attachment that is not inline, a verdict.",
         ["code"],
         max_length=4,
     ),
@@ -73,19 +73,21 @@ Has = Annotated[
 
 
 class FaultItem(Struct, frozen=True):
-    """A fault for the next messages; with only a delay, the usual reply comes late."""
+    """A fault for the next messages. If only the delay is set, the usual reply is sent after the delay."""
 
     at: Annotated[
         Step,
         _takes(
-            "rcpt, data or end", "What fails: RCPT, DATA, or the end of the message, which is then not stored.", "rcpt"
+            "rcpt, data or end",
+            "The step that fails: RCPT, DATA, or the end of the message (in which case the message is not stored).",
+            "rcpt",
         ),
     ]
     reply: (
         Annotated[
             str,
             _takes(
-                "a code from 400 to 599, a space, and 1 to 400 printable characters of ASCII",
+                "a code from 400 to 599, a space, and 1 to 400 printable ASCII characters",
                 "The reply of the server; `421` also closes the connection.",
                 "451 4.7.1 Greylisted",
                 pattern=r"^[45][0-9]{2} [ -~]{1,400}(?![\s\S])$",
@@ -93,15 +95,16 @@ class FaultItem(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    times: Annotated[int, _number(1, 100, "How many times it occurs; then come the usual replies.", 2)] = 1
-    delay_seconds: Annotated[float, _number(0, 60, "How long the reply is delayed.", 3)] = 0
+    times: Annotated[int, _number(1, 100, "How many times the fault occurs; after that, replies are normal.", 2)] = 1
+    delay_seconds: Annotated[float, _number(0, 60, "The delay of the reply, in seconds.", 3)] = 0
 
 
 Faults = Annotated[
     list[FaultItem],
     _takes(
         f"a list of up to {MOST_FAULTS} objects",
-        "For the next messages, replacing earlier faults; if the operator has set `smtp.faults`.",
+        "Faults for the next messages; they replace any earlier faults. Available only if the operator has set "
+        "`smtp.faults`.",
         [],
         max_length=MOST_FAULTS,
     ),
@@ -109,13 +112,13 @@ Faults = Annotated[
 
 
 class WebhookRequest(Struct, frozen=True):
-    """A webhook, which is called when something happens to an address."""
+    """A webhook that is called for an address's events."""
 
     url: Annotated[
         str,
         _takes(
             f"a string of up to {MOST_URL_CHARACTERS} characters",
-            "A URL that the operator allows, without user information and fragment.",
+            "A URL that the operator allows, without user information or fragment.",
             "https://hooks.example.org/mail",
             max_length=MOST_URL_CHARACTERS,
         ),
@@ -124,7 +127,7 @@ class WebhookRequest(Struct, frozen=True):
         list[WebhookEvent],
         _takes(
             "one to three of message, verdict and expired",
-            "A message was received, its sender was checked, the address expired; default `message`.",
+            "Events to report: message received, sender checked, or address expired; default `message`.",
             ["message", "expired"],
             min_length=1,
             max_length=3,
@@ -133,7 +136,10 @@ class WebhookRequest(Struct, frozen=True):
     has: Annotated[
         list[Literal["code", "link", "attachment"]],
         _takes(
-            "up to three of code, link and attachment", "Only messages that have all of these.", ["code"], max_length=3
+            "up to three of code, link and attachment",
+            "Only messages that have all of these features.",
+            ["code"],
+            max_length=3,
         ),
     ] = []
 
@@ -142,7 +148,7 @@ NewWebhook = Annotated[
     WebhookRequest | None,
     _takes(
         "an object or null",
-        "Replaces the webhook; null removes it. If the operator has set `webhooks.allow`.",
+        "Replaces the webhook; null removes it. Available only if the operator has set `webhooks.allow`.",
     ),
 ]
 
@@ -154,14 +160,17 @@ class CreateRequest(Struct, frozen=True):
         Annotated[
             str,
             _text(
-                "3 to 64 of `a-z 0-9 . _ -`, a letter or digit at both ends, no two dots together; in any case.",
+                "3 to 64 of `a-z 0-9 . _ -`, with a letter or digit at both ends and no consecutive dots;"
+                " case-insensitive.",
                 "signup-test",
             ),
         ]
         | UnsetType
     ) = UNSET
-    domain: Annotated[str, _text("One of the server's domains; default the first.", EXAMPLE_DOMAIN)] | UnsetType = UNSET
-    private: Annotated[bool, _switch("Whether reading needs the token too.")] = False
+    domain: Annotated[str, _text("One of the server's domains; the first by default.", EXAMPLE_DOMAIN)] | UnsetType = (
+        UNSET
+    )
+    private: Annotated[bool, _switch("Whether the token is also required for reading.")] = False
     expires_in_seconds: (
         Annotated[int, _number(1, None, "The lifetime, up to `max_lifetime_seconds`; default `lifetime_seconds`.", 600)]
         | UnsetType
@@ -171,10 +180,11 @@ class CreateRequest(Struct, frozen=True):
 
 
 class ExtendRequest(Struct, frozen=True):
-    """The new expiry, faults or webhook of an address; at least one of them."""
+    """The new expiry, faults or webhook of an address; at least one property is required."""
 
     expires_in_seconds: (
-        Annotated[int, _number(1, None, "Counted from now; shortening is allowed.", 1800)] | UnsetType
+        Annotated[int, _number(1, None, "The new lifetime, counted from now; it may be shorter than before.", 1800)]
+        | UnsetType
     ) = UNSET
     faults: Faults | UnsetType = UNSET
     webhook: NewWebhook | UnsetType = UNSET
@@ -184,7 +194,7 @@ class ViewRequest(Struct, frozen=True):
     """The options of a view."""
 
     remote_images: Annotated[
-        bool, _switch("Load remote images, which reveals to their servers that the message is read.")
+        bool, _switch("Load remote images, which reveals to their servers that the message has been opened.")
     ] = False
 
 
@@ -192,15 +202,19 @@ class FollowedInbox(Struct, frozen=True):
     """An inbox to follow."""
 
     address: Annotated[
-        str, _text("In any form that accepts mail; its events name it in this form.", f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}")
+        str,
+        _text(
+            "The address, in any form to which mail can be sent; events contain the address in the same form.",
+            f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}",
+        ),
     ]
-    token: Annotated[str, _text("Needed for a private address.", "…")] | UnsetType = UNSET
+    token: Annotated[str, _text("Required for a private address.", "…")] | UnsetType = UNSET
     after: Annotated[MessageId, Meta(description="Resume after this message.")] | UnsetType = UNSET
     has: Has | UnsetType = UNSET
 
 
 class FollowRequest(Struct, frozen=True):
-    """The inboxes to follow in one stream, the most important first."""
+    """The inboxes to follow in one stream, in order of importance."""
 
     inboxes: Annotated[
         list[FollowedInbox], Meta(min_length=1, max_length=20, extra={"expected": "a list of 1 to 20 objects"})
@@ -208,53 +222,66 @@ class FollowRequest(Struct, frozen=True):
 
 
 class PageQuery(Struct, frozen=True):
-    """The messages of an inbox to return."""
+    """The messages to return from an inbox."""
 
-    limit: Annotated[int, _number(1, 100, "The largest number of messages.", 20)] = 100
+    limit: Annotated[int, _number(1, 100, "The maximum number of messages.", 20)] = 100
     order: Annotated[
         Literal["asc", "desc"], Meta(description="Oldest or newest first.", extra={"expected": "asc or desc"})
     ] = "desc"
-    after: Annotated[MessageId, Meta(description="Only messages after this one, which need not exist.")] | None = None
-    before: Annotated[MessageId, Meta(description="Only messages before this one, which need not exist.")] | None = None
-    sender: Annotated[str, _text("A part of the sender's address or name; case is ignored.", "no-reply@")] = field(
+    after: Annotated[MessageId, Meta(description="Only messages after this id, which need not exist.")] | None = None
+    before: Annotated[MessageId, Meta(description="Only messages before this id, which need not exist.")] | None = None
+    sender: Annotated[str, _text("Part of the sender's address or name; case is ignored.", "no-reply@")] = field(
         name="from", default=""
     )
-    subject: Annotated[str, _text("A part of the subject; case is ignored.", "confirm")] = ""
+    subject: Annotated[str, _text("Part of the subject; case is ignored.", "confirm")] = ""
     q: Annotated[
-        str, _text("A part of sender, subject or the first 64 Ki characters of the text; case is ignored.", "code")
+        str,
+        _text("Part of the sender, the subject or the first 64 Ki characters of the text; case is ignored.", "code"),
     ] = ""
     has: Has = []
-    wait: Annotated[int, _number(0, 50, "Seconds to wait for the first match; then the list is empty.", 30)] = 0
-    explain: Annotated[bool, _switch("Whether an empty list after a wait has a `reason`, for people.")] = False
+    wait: Annotated[
+        int,
+        _number(0, 50, "The number of seconds to wait for the first match; without a match, the list is empty.", 30),
+    ] = 0
+    explain: Annotated[
+        bool, _switch("Whether to add a human-readable `reason` to a list that is empty after a wait.")
+    ] = False
 
 
 class AllMailQuery(PageQuery, frozen=True):
-    """The messages to return, of all."""
+    """The messages to return, regardless of their recipients."""
 
-    to: Annotated[
-        str, _text("A complete recipient of the envelope; case is ignored.", f"anna+shop@{EXAMPLE_DOMAIN}")
-    ] = ""
+    to: Annotated[str, _text("A complete envelope recipient; case is ignored.", f"anna+shop@{EXAMPLE_DOMAIN}")] = ""
+
+
+class AllMailFileQuery(Struct, frozen=True):
+    """The messages to save as one file."""
+
+    to: Annotated[str, _text("A complete envelope recipient; case is ignored.", f"anna+shop@{EXAMPLE_DOMAIN}")] = ""
 
 
 class DeleteQuery(Struct, frozen=True):
-    """The messages of an inbox to delete; all messages without parameters."""
+    """The messages to delete from an inbox; without parameters, all messages."""
 
     id: Annotated[
         list[MessageId],
         _takes(
             "up to 100 message ids",
-            "The ids of the messages; missing messages are not counted. Not together with `up_to`.",
+            "The ids of the messages; missing messages are not counted. Cannot be combined with `up_to`.",
             ["msg_01m7y0sgyf0000000000000000"],
             max_length=100,
         ),
     ] = []
     up_to: (
-        Annotated[MessageId, Meta(description="This message and all earlier messages; it need not exist.")] | None
+        Annotated[
+            MessageId, Meta(description="Deletes this message and all earlier messages; the message need not exist.")
+        ]
+        | None
     ) = None
 
 
 class StreamQuery(Struct, frozen=True):
-    """The start of a stream, and its messages."""
+    """The start of a stream, and the messages that it contains."""
 
     after: (
         Annotated[MessageId, Meta(description="Resume after this message; `Last-Event-ID` takes precedence.")] | None
@@ -263,7 +290,7 @@ class StreamQuery(Struct, frozen=True):
 
 
 def page(query: PageQuery) -> Page:
-    """Convert the parameters of a list to the service's type."""
+    """Convert the parameters of a list request to the service's type."""
     return Page(
         after=query.after,
         before=query.before,
@@ -283,12 +310,12 @@ def faults(items: Sequence[FaultItem] | UnsetType) -> tuple[Fault, ...]:
 
 
 def fault_items(faults: Sequence[Fault]) -> list[FaultItem]:
-    """Convert faults to the form of the API."""
+    """Convert faults to the API's form."""
     return [FaultItem(one.at, one.reply or UNSET, one.times, one.delay_seconds) for one in faults]
 
 
 def last_event_id(text: str | None) -> str | None:
-    """Return the message id after which a stream resumes; a malformed one is ignored."""
+    """Return the message id after which a stream resumes; a malformed id is ignored."""
     try:
         return msgspec.convert(text, MessageId)
     except msgspec.ValidationError:

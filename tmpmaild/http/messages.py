@@ -1,6 +1,6 @@
 """Endpoints for messages and views: each reads a request, calls the service and returns the response."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from weakref import ReferenceType
@@ -37,11 +37,16 @@ from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 from tmpmaild.validation import ValidationErrors
 
 _NEWEST = page(PageQuery())  # most clients request this page
-_MOST_NAMED = 3  # messages, and refusals, in the reason why a wait found nothing
+_MOST_NAMED = 3  # the maximum number of messages and of refusals in the reason for an empty wait
 _MAX_NAMED_CHARACTERS = 100
 _NONE_REFUSED = ", and none was refused: does your application send to {}?"
+_DROPPED_DOMAIN = "example.com"  # the parent of the default domain for new addresses
+_DROPPED = (
+    " Some applications drop mail to example.com: set domains (in pytest tmpmaild_domain) to a subdomain of your own "
+    "domain, or use tmpmaild catch"
+)
 _NOT_KEPT = "; set smtp.keep_refusals to see what was refused"
-# No scripts. The same origin lets the inbox measure and print the frame: see docs/security.md.
+# No scripts. Because the frame has the same origin, the inbox can measure and print it (see docs/security.md).
 _POLICY = (
     "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
     "img-src {images}; style-src 'unsafe-inline'; frame-ancestors {ancestors}"
@@ -51,7 +56,7 @@ _POLICY = (
 class MessageEndpoints:
     """Endpoints for messages. Large responses share ``slots``; waits and streams share ``stream_slots``.
 
-    ``smtp`` contains the addresses that accept mail, for the reason why a wait found nothing.
+    ``smtp`` contains the addresses that accept mail; they are included in the reason why a wait found nothing.
     """
 
     def __init__(
@@ -78,16 +83,17 @@ class MessageEndpoints:
         problems=("too-many-streams", "busy"),
     )
     async def list(self, request: Request) -> ASGIApp:
-        """List messages, or wait for one.
+        """List messages, or wait for a message.
 
         Bodies are complete up to 4 MiB per response, newest first; beyond that they are cut to 1 KiB. With `wait`, the
         response is sent as soon as a message matches; set `after` to wait for new messages. With `explain=true`, a wait
-        that finds nothing returns the `reason`: the messages that arrived instead, and what was refused. With `has`, up
-        to 200 messages are examined for codes and links per response; the list may be short, and `Link` continues it.
+        that finds nothing returns a `reason`, which lists the messages that arrived instead and the refusals. With
+        `has`, up to 200 messages are examined for codes and links per response. If the list is therefore short, `Link`
+        leads to the next part.
         """
         address, key = request.path_params["address"], token(request)
         kind = AllMailQuery if address is ALL_MAIL else PageQuery
-        wanted, wait_seconds, is_to_explain = self._asked(request.scope["query_string"], kind)
+        wanted, wait_seconds, is_to_explain = self._parse_page(request.scope["query_string"], kind)
         listing = await self._wait(request, wanted, wait_seconds) if wait_seconds and request.method != "HEAD" else None
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
@@ -111,11 +117,11 @@ class MessageEndpoints:
         query=DeleteQuery,
     )
     async def delete_several(self, request: Request) -> Response:
-        """Delete all messages, or some.
+        """Delete all or some messages.
 
-        The messages with these `id`s, or all up to and including `up_to`; without either, all messages. It counts as
-        one request, however many messages there are, and may be repeated: missing messages are not counted. Unknown
-        parameters are refused.
+        Deletes the messages with these `id`s, or all messages up to and including `up_to`; without parameters, deletes
+        all. It counts as one request, regardless of the number of messages, and it can be repeated: missing messages
+        are not counted. Unknown parameters are refused.
         """
         key = holder_token(request)
         query = wanted_deletion(request)
@@ -126,21 +132,25 @@ class MessageEndpoints:
     @Operation(
         f"GET {ADDRESS}/messages.mbox",
         "exportMessages",
-        Returns(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        Returns(200, "The file; its length is not known in advance.", media_types=("application/mbox",), schema=OCTETS),
         problems=("busy",),
     )
     async def mbox(self, request: Request) -> ASGIApp:
         """Save all messages as one file.
 
         An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail programs can read.
-        Each message is as received, oldest first, preceded by `Return-Path` and `Received` fields of this server. Lines
-        end in LF.
+        The messages are unchanged and sorted oldest first; each is preceded by this server's `Return-Path` and
+        `Received` fields. Lines end in LF.
         """
+        return await self.saved(request)
+
+    async def saved(self, request: Request, only: AsyncGenerator[str, None] | None = None) -> ASGIApp:
+        """Return an mbox file with all messages, or only with those whose ids ``only`` yields."""
         address, key = request.path_params["address"], token(request)
         inbox = await self._service.access.find(address, key)
         file_name = "messages.mbox" if address is ALL_MAIL else f"{inbox.address}.mbox"
         name = attachment_disposition(file_name, "inbox.mbox")
-        parts = partial(self._mail.mbox, address, key)
+        parts = partial(self._mail.mbox_of, address, only) if only else partial(self._mail.mbox, address, key)
         file = StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
         return CutOff(file, self._service.follower.watch(inbox))
 
@@ -148,7 +158,7 @@ class MessageEndpoints:
     async def show(self, request: Request) -> ASGIApp:
         """Read one message.
 
-        With its headers, its HTML as received, the SMTP envelope, and the errors that the parser tolerated.
+        Includes its headers, its HTML as received, the SMTP envelope, and the errors that the parser tolerated.
         """
         address, message_id, key = _message_of(request)
         shown = await self._mail.message(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
@@ -164,7 +174,7 @@ class MessageEndpoints:
     async def delete(self, request: Request) -> Response:
         """Delete one message.
 
-        It is deleted at once, and its space is free for other messages.
+        It is deleted immediately, and its space becomes free for other messages.
         """
         address, message_id, _ = _message_of(request)
         await self._service.inboxes.delete_message(address, message_id, holder_token(request))
@@ -179,7 +189,7 @@ class MessageEndpoints:
     async def source(self, request: Request) -> ASGIApp:
         """Read a message as received.
 
-        Preceded by `Return-Path` and `Received` fields of this server.
+        The message is preceded by this server's `Return-Path` and `Received` fields.
         """
         address, message_id, key = _message_of(request)
         name = f'attachment; filename="{message_id}.eml"'
@@ -203,8 +213,8 @@ class MessageEndpoints:
     async def attachment(self, request: Request) -> ASGIApp:
         """Fetch an attachment.
 
-        Always as a download, with the media type stated in the message; types that a browser would run become
-        `application/octet-stream`.
+        It is always sent as a download, with the media type stated in the message; types that a browser would run
+        become `application/octet-stream`.
         """
         address, message_id, key = _message_of(request)
         index = request.path_params["index"]
@@ -217,7 +227,7 @@ class MessageEndpoints:
 
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make, inbox, message_id)
 
-    def _asked(self, query_string: bytes, kind: type[PageQuery]) -> tuple[Page, int, bool]:
+    def _parse_page(self, query_string: bytes, kind: type[PageQuery]) -> tuple[Page, int, bool]:
         """Return the requested page, the number of seconds to wait for it, and whether to explain an empty page."""
         if not query_string:
             return _NEWEST, 0, False
@@ -230,8 +240,8 @@ class MessageEndpoints:
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
         """Wait for a page with a message; return None if it can no longer be shown or the client has disconnected.
 
-        A client that has only closed its sending side (a half-closed connection) looks the same: it gets its response
-        without waiting.
+        A client that has only closed its sending side (a half-closed connection) is treated in the same way, and
+        receives its response without waiting.
         """
 
         async def wait() -> tuple[Listing, Invalidation]:
@@ -244,15 +254,15 @@ class MessageEndpoints:
         if found is None:
             return None
         listing, since = found
-        left = await self._mail.remaining(listing, since)  # the event loop may have run when the task group ended
+        left = await self._mail.remaining(listing, since)  # other tasks may have run while the task group was closing
         return left if left.messages or not listing.messages else None
 
     async def _reason(self, address: str, wanted: Page, key: str | None) -> str:
-        """Return why a wait found nothing: the messages that arrived instead, and what was refused."""
+        """Return the reason why a wait found nothing, with the messages that arrived instead and the refusals."""
         listing = await self._mail.list(address, Page(limit=_MOST_NAMED, after=wanted.after), key)
         refusals = self._service.refusals
         refused = [one for one in refusals.newest() if one.at_ms >= listing.inbox.created_at_ms]
-        text = "what came does not match: " if listing.messages else "no mail came"
+        text = "messages that do not match: " if listing.messages else "no message arrived"
         text += "; ".join([_named(message, wanted.has) for message in listing.messages])
         if refused:
             text += "; refused: " + "; ".join(
@@ -260,6 +270,7 @@ class MessageEndpoints:
             )
         elif not listing.messages:
             text += _NONE_REFUSED.format(self._smtp) if refusals.wanted else _NOT_KEPT
+            text += _DROPPED if refusals.wanted and _is_dropped(listing.inbox.address) else ""
         return "".join([character if character.isprintable() else "\ufffd" for character in text])
 
     async def _encoded_list(self, listing: Listing) -> bytes:
@@ -270,7 +281,10 @@ class MessageEndpoints:
         return await encode_in_turn(self._service.scheduler, self._serializer.full_message, shown, characters)
 
     def _small_page(self, listing: Listing, wanted: Page) -> Response:
-        """Return the response with a page. It is encoded only once while the page is cached."""
+        """Return the response that contains a page of messages.
+
+        The response is encoded only once while the page is cached.
+        """
         kept, key = self._pages.get(id(listing)), id(listing)
         if kept is not None and kept[0]() is listing:
             return kept[1]
@@ -296,7 +310,7 @@ class MessageEndpoints:
 def wanted_deletion(request: Request) -> DeleteQuery:
     """Return the deletion that a request specifies. Raises ``InvalidRequest``."""
     errors = ValidationErrors()
-    # An unknown parameter is refused: otherwise a misspelt one would delete all messages.
+    # An unknown parameter is refused: otherwise, a misspelt parameter would delete all messages.
     query = parse_query(request.scope["query_string"], DeleteQuery, errors, only_known=True)
     if query.id and query.up_to:
         errors.errors.append(("up_to", "expected no up_to together with id"))
@@ -305,8 +319,12 @@ def wanted_deletion(request: Request) -> DeleteQuery:
 
 
 def _message_of(request: Request) -> tuple[str, str, str | None]:
-    """Return the address and the message id from the path of a request, and its token."""
+    """Return the address and message id in a request's path, and the request's token."""
     return request.path_params["address"], request.path_params["id"], token(request)
+
+
+def _is_dropped(address: str) -> bool:
+    return f".{address.rpartition('@')[2]}".endswith(f".{_DROPPED_DOMAIN}")
 
 
 def _named(message: Message, has: Collection[Feature]) -> str:
@@ -318,7 +336,7 @@ def _named(message: Message, has: Collection[Feature]) -> str:
 
 @contextmanager
 def _no_reasons() -> Iterator[None]:
-    """Raise the same 404 for every reason that a view has expired, so as to reveal nothing about the address."""
+    """Raise the same 404 for every expired view, regardless of the reason, to reveal nothing about the address."""
     try:
         yield
     except (AddressExpired, AddressNotFound, MessageNotFound):
@@ -326,7 +344,7 @@ def _no_reasons() -> Iterator[None]:
 
 
 class ViewEndpoints:
-    """Endpoints for views. A view names ``host`` as its source; pages of ``cors_origins`` may frame it."""
+    """Endpoints for views. A view states ``host`` as its source; pages on ``cors_origins`` may frame it."""
 
     def __init__(
         self,
@@ -352,8 +370,9 @@ class ViewEndpoints:
     async def create(self, request: Request) -> Response:
         """Get a path to view a message as HTML.
 
-        For a frame, which cannot send a token. The path is valid for a minute and needs no token. The request counts
-        towards the rate limit of pages (`page`), and towards that of the API too if it is refused.
+        Intended for a frame, which cannot send a token. The path is valid for a minute and requires no token. The
+        request counts towards the page rate limit (`page`). If it is refused, it also counts towards the API rate
+        limit.
         """
         asked = await read_json(request, ViewRequest)
         address, message_id, key = _message_of(request)
@@ -373,7 +392,7 @@ class ViewEndpoints:
     async def show(self, request: Request) -> ASGIApp:
         """View a message as HTML.
 
-        Sanitised, with a policy that allows no scripts, and nothing remote unless requested.
+        The HTML is sanitised. Its policy allows no scripts, and allows remote content only if requested.
         """
         secret = request.path_params["secret"]
         with _no_reasons():

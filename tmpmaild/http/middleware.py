@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
-from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
+from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name, is_public
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.crosssite import CrossSite
 from tmpmaild.http.problems import BadRequest, Problems
@@ -24,13 +24,15 @@ from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 from tmpmaild.scheduling.clients import on_behalf_of
 
 _FIELDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
-# A cached 404 would outlive the creation of the name.
+# A cached 404 would still be served after the name is created.
 _UNCACHED_FIELDS = (*_FIELDS, (b"cache-control", b"no-store"))
 _VIEWS = "/view/"
 _UNCACHED_PATHS = ("/api/", _VIEWS)
+_FORWARDED_FOR = "x-forwarded-for"
 _OTHER_OPERATION = "other"
-"""The operation of a request that is refused before its path is examined, or whose path does not exist."""
-_is_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as the endpoint is routed
+"""Requests are counted under this operation if they are refused before their path is examined, or if their path does
+not exist."""
+_is_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # the path of the view endpoint
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 _NO_HOST: Final[Sequence[list[bytes]]] = ([], [b""])
 
@@ -41,8 +43,8 @@ class Middleware:
     """Refuses a request or passes it on to ``app``; completes the header of every response, and counts it.
 
     It refuses, in this order: requests that ``CrossSite`` refuses, which take no token; requests over the rate limit of
-    their path; headers that are too large; and invalid hosts. Exceptions that ``app`` raises become problem documents
-    here.
+    their path; headers that are too large; and invalid hosts. Exceptions that ``app`` raises are converted to problem
+    documents here.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Middleware:
         limits: RateLimits,
         requests: Count,
         unreadable: Count,
+        untrusted: Count,
         cross_site: CrossSite,
         trusted_proxies: Networks = (),
         exempt: Networks = (),
@@ -66,6 +69,7 @@ class Middleware:
         self._trusted_proxies = trusted_proxies
         self._allowed_hosts = frozenset(host.lower().encode() for host in allowed_hosts)
         self._unreadable = unreadable
+        self._untrusted = untrusted
         self._bodies = BodyMemory()
         self._client_at = lru_cache(maxsize=4096)(lambda ip: Client(client_name(ip), belongs(ip, exempt), ip))
 
@@ -96,26 +100,40 @@ class Middleware:
         try:
             with on_behalf_of(client.name):
                 await self._app(scope, receive, send)
-        except Exception as error:  # noqa: BLE001 - an unknown error is a fault, which is logged
+        except Exception as error:  # noqa: BLE001 - an unexpected error is logged as a fault
             response = self._problems.response_to(Request(scope), error, has_begun=exchange.has_begun)
             if not exchange.has_begun:
                 await response(scope, receive, send)
 
     def _client(self, scope: Scope) -> Client:
         peer = scope["client"][0] if scope["client"] else LOCAL
+        headers = Headers(scope=scope)
         if peer != LOCAL and not (self._trusted_proxies and belongs(peer, self._trusted_proxies)):
-            return self._client_at(peer)
-        given = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
+            client = self._client_at(peer)
+            # Anybody on the internet can send this header, but an internal address that sends it is probably a proxy.
+            if _FORWARDED_FOR in headers and not (client.exempt or is_public(peer)):
+                self._report_untrusted(peer)
+            return client
+        given = ",".join(headers.getlist(_FORWARDED_FOR))
         ip, is_unreadable = client_ip(peer, given.split(",") if given else (), self._trusted_proxies)
         if is_unreadable:
             self._unreadable.add()
             log.warning(
                 "HTTP: X-Forwarded-For from the proxy %s does not end with an IP address, so all its visitors share one"
-                " rate limit and cannot be blocked one by one",
+                " rate limit and cannot be blocked individually",
                 ip,
                 extra={"event": "http_forwarded_for", "client": ip},
             )
         return self._client_at(ip)
+
+    def _report_untrusted(self, peer: str) -> None:
+        self._untrusted.add()
+        log.warning(
+            "HTTP: %s sent X-Forwarded-For, but is not in http.trusted_proxies; if it is a proxy, all its visitors"
+            " share one rate limit and cannot be blocked individually",
+            peer,
+            extra={"event": "http_forwarded_for", "client": peer},
+        )
 
     def _buckets(self, scope: Scope, *, is_new_view: bool) -> Buckets | None:
         """Return the buckets from which a request takes its token; None if it needs no token."""
@@ -126,7 +144,7 @@ class Middleware:
         return self._limits.default if scope["path"].startswith("/api/") else None
 
     async def _charge(self, exchange: "_Exchange", buckets: Buckets, client: Client) -> Response | None:
-        """Take a token for a request; return a response if none is left."""
+        """Take a token for a request; return an error response if no token is left."""
         exchange.charge_to(buckets, client.name)
         try:
             if await exchange.take_token():
@@ -138,17 +156,18 @@ class Middleware:
         return self._problems.response("rate-limited", headers={"Retry-After": str(wait_seconds)})
 
     def _charging_refusals(self, exchange: "_Exchange", scope: Scope, receive: Receive) -> Send:
-        """Return a ``send`` for the response to a new view; a 4xx response also takes a token of the API.
+        """Return a ``send`` callable for the response to a new view.
 
-        Otherwise a client could guess addresses at the higher rate of pages. If no token is left, the response becomes
-        a 429, which does not reveal whether the address exists.
+        A 4xx response also takes a token from the API's bucket. Otherwise, a client could guess addresses at the higher
+        rate that applies to pages. If no token is left, the response becomes a 429, which does not reveal whether the
+        address exists.
         """
         is_replaced = False
 
         async def charge(event: Message) -> None:
             nonlocal is_replaced
             default = self._limits.default
-            if default is not None and 400 <= event.get("status", 0) < 500:  # noqa: PLR2004 - the class of a status
+            if default is not None and 400 <= event.get("status", 0) < 500:  # noqa: PLR2004 - the 4xx status class
                 rate_limited = await self._charge(exchange, default, scope["tmpmaild.client"])
                 if rate_limited is not None:
                     is_replaced = True
@@ -161,7 +180,7 @@ class Middleware:
     def _invalid_header(self, scope: Scope) -> str | None:
         """Return the problem code for an invalid request header, or None."""
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
-        # Our own server has already refused such headers; a different ASGI server may not.
+        # Our own server has already refused such headers, but a different ASGI server may have let them through.
         size_bytes, hosts = 4 * len(headers), []
         for name, value in headers:
             size_bytes += len(name) + len(value)
@@ -181,9 +200,10 @@ class Middleware:
 
 
 class _Exchange:
-    """One request and its response, with the bucket that the request takes a token from, if any.
+    """One request and its response, with the bucket from which the request takes a token, if any.
 
-    When the response starts, it is counted, and gets our header fields; ``decision`` gives those of the rate limit.
+    When the response starts, it is counted, and our header fields are added; ``decision`` determines the rate limit
+    fields.
     """
 
     decision: Decision | None = None
@@ -202,7 +222,7 @@ class _Exchange:
         self._client_name = client_name
 
     async def take_token(self) -> bool:
-        """Take a token from the bucket; return False if none was left."""
+        """Take a token from the bucket; return False if the bucket is empty."""
         if self._buckets is None:
             return True
         decision = self._buckets.take(self._client_name, time.monotonic())

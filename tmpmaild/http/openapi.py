@@ -33,7 +33,7 @@ _PROBLEMS_OF_BODIES = (
 TAGS = {
     "Addresses": "Create, read, extend and delete addresses. They expire automatically.",
     "Messages": "Messages that were received for an address: read, wait for, view and delete them.",
-    "Events": "Events of an address, as they happen.",
+    "Events": "Events for an address, as they happen.",
     "Description": "The API about itself.",
 }
 TEXT: dict[str, object] = {"type": "string"}
@@ -44,14 +44,14 @@ _DESCRIPTION = f"""\
 Disposable email addresses: create an address, receive messages for it, and read them until the address expires.
 
 To read an inbox you need its address, and its token if it is private; every change needs the token
-(`Authorization: Bearer …`). An address in a path matches as in SMTP: in any case, and with any `+tag`. Each client has
+(`Authorization: Bearer …`). An address in a path matches as in SMTP: ignoring case and with any `+tag`. Each client has
 a bucket of requests that refills evenly, and every response states how many are left. Errors are problem documents
 (RFC 9457) with a stable `code`. HEAD works wherever GET does; the response to OPTIONS has `Allow`. A request body may
 have at most {MAX_BODY_BYTES // 1024} KiB. Version 1 only grows: ignore members that you do not know."""
 
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, object]]] = {
     "address": (
-        "The address, in any form that accepts mail.",
+        "The address, in any form to which mail can be sent.",
         TEXT | {"examples": [f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"]},
     ),
     "id": ("The id of a message.", msgspec.json.schema(MessageId)),
@@ -59,28 +59,28 @@ _PATH_PARAMETERS: dict[str, tuple[str, dict[str, object]]] = {
     "secret": ("The last part of the `url` of a view or a feed.", TEXT),
 }
 _REQUEST_HEADERS = {
-    "If-None-Match": "The `ETag` of the client's copy: the response is `304` if nothing has changed since.",
+    "If-None-Match": "The `ETag` of the client's copy; the response is `304` if the copy is still current.",
     "Last-Event-ID": "The id of the last event that was received; an invalid id is ignored.",
 }
 _RESPONSE_HEADERS = {
     "Location": "The path of the new resource.",
     "ETag": "Changes whenever the response changes.",
     "Link": 'The next page, if there is one, with `rel="next"` (RFC 8288).',
-    "RateLimit-Policy": "How many requests a client may send (IETF draft *RateLimit header fields*).",
-    "RateLimit": "How many requests are left (`r`), and the seconds until the next one is added (`t`).",
+    "RateLimit-Policy": "The number of requests that a client may send (IETF draft *RateLimit header fields*).",
+    "RateLimit": "The number of remaining requests (`r`), and the number of seconds until a request is added (`t`).",
     "Retry-After": "The number of seconds to wait.",
     "WWW-Authenticate": "`Bearer`",
 }
 _EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 _WEBHOOK_HEADERS = {
-    "webhook-id": "The same for every call about this event.",
+    "webhook-id": "Identical in all calls about this event.",
     "webhook-timestamp": "The time of this call, in Unix seconds.",
     "webhook-signature": "Standard Webhooks, version 1: signed with the `secret` of the webhook.",
 }
 _WEBHOOK_RESPONSES = {
     "2XX": "The event was accepted.",
     "410": "The webhook is removed.",
-    "default": "The call is repeated later; after `429` and `503` at the time in `Retry-After`.",
+    "default": "The call is retried later; after `429` or `503`, at the time specified by `Retry-After`.",
 }
 _parameter = re.compile(r"{(\w+)}").findall
 
@@ -101,7 +101,7 @@ class Operation(Struct, frozen=True):
 
     ``route`` is the HTTP method and the path. The method's docstring becomes the summary and, after an empty line, the
     description. ``security`` states whether a token is needed: "none", "optional" or "required". ``problems`` need not
-    list those that follow from the other fields.
+    list problems that the other fields imply.
     """
 
     route: str
@@ -136,7 +136,7 @@ class Operation(Struct, frozen=True):
         return endpoint
 
     def _usual_problems(self) -> Iterator[str]:
-        if self.security == "required":  # the operation changes something
+        if self.security == "required":  # the operation modifies data
             yield "storage-full"
         if self.body is not None:
             yield from _PROBLEMS_OF_BODIES
@@ -154,13 +154,13 @@ class Operation(Struct, frozen=True):
 
 
 def declared(endpoints: type) -> dict[str, Operation]:
-    """Return the operations that a class declares, by method name and in the order of the methods."""
+    """Return the operations that a class declares, keyed by method name, in the order of the methods."""
     methods = {name: getattr(method, "__dict__", {}) for name, method in vars(endpoints).items()}
     return {name: attributes["operation"] for name, attributes in methods.items() if "operation" in attributes}
 
 
 class WebhookEvent(Struct, frozen=True):
-    """An event that a webhook is called for. ``name`` is its ``type``; ``kind`` is the type of the body."""
+    """An event that triggers a webhook call. ``name`` is its ``type``; ``kind`` is the type of the body."""
 
     id: str
     name: str
@@ -176,7 +176,7 @@ WEBHOOK_EVENTS = (
 
 
 def document(operations: Sequence[Operation], domain: str, public_url: str) -> bytes:
-    """Return the document as JSON, with examples that a server of this domain accepts."""
+    """Return the document as JSON, with examples that are valid on a server for this domain."""
     information = {
         "title": "tmpmaild",
         "version": __version__,
@@ -207,7 +207,7 @@ def _schemas(operations: Sequence[Operation]) -> dict[str, object]:
     ordered = sorted(structs, key=lambda kind: kind.__name__)
     for kind in _subclasses(Struct):
         if kind.__module__.startswith("tmpmaild."):
-            kind.__doc__ = docstring(kind)  # msgspec uses it as the description
+            kind.__doc__ = docstring(kind)  # msgspec uses the docstring as the description
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
     return schemas
 
@@ -254,7 +254,8 @@ def _operation(operation: Operation) -> dict[str, object]:
     }
     if operation.body is not None:
         described["requestBody"] = {
-            "required": _has_required(operation.body) or operation.method == "PATCH",  # a PATCH must change something
+            "required": _has_required(operation.body)
+            or operation.method == "PATCH",  # a PATCH request must change at least one property
             "content": {"application/json": {"schema": _ref(operation.body)}},
         }
     return {name: value for name, value in described.items() if value or name == "security"}
@@ -298,7 +299,7 @@ def _parameters(operation: Operation) -> list[dict[str, object]]:
 
 
 def _query(kind: type[Struct]) -> list[dict[str, object]]:
-    """Describe parameters. An optional parameter can be left out, but is never null."""
+    """Describe parameters. An optional parameter can be omitted, but is never null."""
     (_, schemas) = msgspec.json.schema_components([kind], ref_template=_REF)
     described = []
     for name, schema in schemas[kind.__name__]["properties"].items():

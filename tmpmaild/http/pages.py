@@ -1,4 +1,4 @@
-"""HTML pages for problems and for ``/docs``, which is generated from the OpenAPI document; and content negotiation.
+"""HTML pages for problems and for ``/docs`` (generated from the OpenAPI document), and content negotiation.
 
 The pages contain no scripts.
 """
@@ -16,25 +16,25 @@ from starlette.responses import Response
 Node = Mapping[str, Any]
 
 LOCAL_URL = "http://localhost:8025"
-"""The URL in the examples if no URL is known, as with a Unix socket: the default of ``http.listen``."""
+"""The URL in the examples if no URL is known, such as with a Unix socket. It is the default of ``http.listen``."""
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _NO_PLACE = (
-    "Perhaps a part of the link is missing. The view of a message works for a minute only: open the message again in "
-    "the inbox."
+    "Part of the link may be missing. The view of a message is valid for only a minute: open the message again "
+    "in the inbox."
 )
 _CALLS = {
-    "Create an address; the answer has it, and the token that is its key": 'curl -X POST "{}/api/v1/addresses"',
-    "Wait for mail; the answer has its text, codes and links": 'curl "{}/api/v1/addresses/$ADDRESS/messages?wait=30"',
+    "Create an address; the response contains the address and its token": 'curl -X POST "{}/api/v1/addresses"',
+    "Wait for a message; the response lists codes and links": 'curl "{}/api/v1/addresses/$ADDRESS/messages?wait=30"',
     "Delete the address and its mail": (
         'curl -X DELETE "{}/api/v1/addresses/$ADDRESS" -H "Authorization: Bearer $TOKEN"'
     ),
 }
 _TOKEN = {0: "", 1: "It requires the token.", 2: "It requires the token if the address is private."}
 _special_in_quotes = re.compile(r'([$`"\\])')
-_MAX_ITEMS = 64  # per field; browsers send a dozen
+_MAX_ITEMS = 64  # maximum number of items per field; browsers send about twelve
 _weighted = re.compile(r"([a-z0-9*_/.+-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
 _entity_tags = re.compile(r'"[^"]*"').findall
 
@@ -93,7 +93,7 @@ class Html(str):
 
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
-    """Return an element. A trailing underscore is removed from attribute names, as in ``class_``."""
+    """Return an HTML element. A trailing underscore is removed from attribute names, as in ``class_``."""
     given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     inside = "".join(child if isinstance(child, Html) else escape(child) for child in children)
     return Html(f"<{name}{given}>{inside}</{name}>")
@@ -110,10 +110,10 @@ def _page(title: str, root: str, *content: Html) -> str:
 
 
 def is_problem_wanted(request: Request) -> bool:
-    """Return whether an error should be a page: a browser tab requested a path outside the API.
+    """Return whether an error should be shown as a page because a browser tab requested a path outside the API.
 
-    Without Fetch Metadata (plain HTTP) a view is assumed to be in a frame, which is where it usually is and where our
-    pages are not shown.
+    Without Fetch Metadata (over plain HTTP), a view is assumed to be in a frame, as it usually is; our pages are not
+    shown in frames.
     """
     path = request.scope["path"]
     if path.startswith("/api/") or request.method not in ("GET", "HEAD"):
@@ -136,12 +136,12 @@ def problem(root: str, code: str, status: int, title: str, detail: str) -> str:
 
 
 def response(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    """Return the response with the page about a problem."""
+    """Return a response with the page about a problem."""
     return Response(text, status, {"Content-Security-Policy": _POLICY, **(headers or {})}, media_type="text/html")
 
 
 def docs(document: bytes, base_url: str = "") -> bytes:
-    """Return the page ``/docs``: three first calls to ``base_url``, then the operations of an OpenAPI document."""
+    """Return the ``/docs`` page, with three example requests to ``base_url`` and an OpenAPI document's operations."""
     described = msgspec.json.decode(document)
     info = described["info"]
     base = _special_in_quotes.sub(r"\\\1", base_url.rstrip("/") or LOCAL_URL)
@@ -168,7 +168,7 @@ def _operations(described: Node) -> Iterator[Html]:
 
 def _operation(route: str, described: Node, types: Mapping[str, Node]) -> Html:
     """Describe the parameters, the response and the errors of an operation, but not the type of the response."""
-    (status, answer), *problems = described["responses"].items()
+    (status, response), *problems = described["responses"].items()
     body = described.get("requestBody", {"content": {}})["content"].get("application/json", {"schema": {}})["schema"]
     members = types[body["$ref"].rpartition("/")[2]]["properties"] if body else {}
     taken = [_item(one["name"], one["description"]) for one in described.get("parameters", ())]
@@ -181,7 +181,7 @@ def _operation(route: str, described: Node, types: Mapping[str, Node]) -> Html:
         *_prose(described.get("description", "")),
         *_prose(_TOKEN[len(described["security"])]),
         *([tag("ul", *taken)] if taken else []),
-        tag("p", f"Answer {status}: {answer['description']}"),
+        tag("p", f"Response {status}: {response['description']}"),
         tag("details", tag("summary", "Errors"), *errors),
         id=described["operationId"],
     )

@@ -1,4 +1,4 @@
-"""A table of all error responses of the HTTP API (RFC 9457); the errors are raised elsewhere."""
+"""A table of all HTTP API error responses (RFC 9457); the errors are raised elsewhere."""
 
 import logging
 import secrets
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class BadRequest(errors.RequestError):
-    """A request that is refused with the problem ``code``, one of ``PROBLEMS``."""
+    """Raised to refuse a request with the problem ``code``, which must be one of ``PROBLEMS``."""
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(detail)
@@ -39,16 +39,19 @@ class Problem(Struct, frozen=True):
 PROBLEMS: dict[str, Problem] = {
     "malformed-request": Problem(400, "Malformed request", "The body does not match its media type."),
     "bad-host": Problem(
-        400, "Bad Host header", "The Host header is missing, malformed, or names a host that is not served here."
+        400,
+        "Bad Host header",
+        "The Host header is missing or malformed, or contains a host that is not served here. The operator can allow "
+        "hosts with http.allowed_hosts, or with tmpmaild catch --host.",
     ),
     "unauthorized": Problem(
-        401, "Token needed", "Send the token from the creation of the address: Authorization: Bearer …"
+        401, "Token needed", "Send the token that was returned when the address was created: Authorization: Bearer …"
     ),
     "cross-site": Problem(
         403,
         "Cross-site request",
-        "A web page of another origin sent this request. http.cors_origins lists the origins that may; behind a proxy "
-        "that changes the Host header, http.public_url must name the server's own origin.",
+        "A web page of a different origin sent this request. http.cors_origins lists the allowed origins; behind a "
+        "proxy that changes the Host header, http.public_url must contain the server's own origin.",
     ),
     "webhooks-off": Problem(403, "Webhooks off", "The operator does not allow webhooks (webhooks.allow)."),
     "blocked": Problem(403, "Blocked", "The operator does not allow this client to create addresses."),
@@ -78,16 +81,18 @@ PROBLEMS: dict[str, Problem] = {
         "not limit tests on your own machine.",
     ),
     "too-many-streams": Problem(
-        429, "Too many streams", "Each client may have a limited number of event streams and waits; close one first."
+        429,
+        "Too many streams",
+        "Each client may have only a limited number of event streams and waits; close a stream first.",
     ),
     "headers-too-large": Problem(
         431, "Headers too large", "A request may have at most 100 header fields, with 16 KiB in total."
     ),
     "internal-error": Problem(
-        500, "Internal error", "The server failed; the operator's log has the error with this id."
+        500, "Internal error", "The server failed; the operator can find the error in the log by its id."
     ),
     "busy": Problem(
-        503, "Busy", "Too many large responses are being sent; try again, or request fewer messages at once."
+        503, "Busy", "Too many large responses are being sent; try again, or reduce the number of messages per request."
     ),
     "storage-full": Problem(
         503, "Storage full", "There is no space at the moment; space becomes free as messages expire."
@@ -111,7 +116,7 @@ _CODES: dict[type[errors.RequestError], str] = {
     errors.Stopping: "stopping",
 }
 _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
-# A client or the service has reached a limit: these are logged.
+# These problems are logged, because a client or the service has reached a limit.
 _REPORTED = frozenset({"blocked", "too-many-streams", "busy", "storage-full"})
 _EXTRA_HEADERS = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
@@ -132,7 +137,7 @@ class FieldError(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """The problem document (RFC 9457 §3); ``code`` is stable, ``title`` and ``detail`` are for people."""
+    """The problem document (RFC 9457 §3); ``code`` is stable, whereas ``title`` and ``detail`` are for people."""
 
     type: str
     title: str
@@ -174,9 +179,9 @@ class Problems:
         )
 
     def response_to(self, request: Request, error: Exception, *, has_begun: bool = False) -> Response:
-        """Return the response to an exception: a problem from the table, or else a fault, which is logged.
+        """Return the response to an exception: a problem from the table or, for any other exception, a logged fault.
 
-        If the response has already begun, any exception counts as a fault: only the log can report it.
+        If the response has already started, any exception counts as a fault, because only the log can report it.
         """
         if isinstance(error, errors.InvalidRequest) and not has_begun:
             return self.response("invalid-request", field_errors=error.errors)
@@ -188,16 +193,16 @@ class Problems:
         return self._page_or_document(request, code, _detail(request, error), headers)
 
     def _fault(self, request: Request, error: Exception) -> Response:
-        """Return the response to an unexpected exception: it contains only an id, which is also in the log."""
+        """Return the response to an unexpected exception. It contains only an id, which is also in the log."""
         fault_id = secrets.token_hex(4)
         extra = {"event": "http_fault", "client": client_of(request.scope), "code": "internal-error", "id": fault_id}
         log.error("HTTP request failed, id %s", fault_id, exc_info=error, extra=extra)
         return self._page_or_document(
-            request, "internal-error", f"The operator's log has the error with the id {fault_id}."
+            request, "internal-error", f"The operator can find the error in the log by the id {fault_id}."
         )
 
     async def page(self, request: Request) -> Response:
-        """Explain one code to a person (``/problems/{code}``)."""
+        """Serve the page that explains a problem code to people (``/problems/{code}``)."""
         code = request.path_params["code"]
         problem = PROBLEMS.get(code)
         if problem is None:
@@ -208,7 +213,7 @@ class Problems:
     def _page_or_document(
         self, request: Request, code: str, detail: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return the response: a page if a person will read it, else the problem document."""
+        """Return the response, which is a page if a person will read it, otherwise the problem document."""
         headers = {**(headers or {}), **pages.vary(request)}
         if not pages.is_problem_wanted(request):
             return self.response(code, detail, headers=headers)
@@ -231,12 +236,12 @@ def _detail(request: Request, error: Exception) -> str:
     if not isinstance(error, errors.AddressExpired):
         return ""
     local_part, _, domain = str(request.path_params.get("address", "")).rpartition("@")
-    return f"{local_part[:4]}…@{domain[:255]} expired at {rfc3339(error.expired_at_ms)}."
+    return f"{local_part[:4]}…@{domain[:255]} expired or was deleted at {rfc3339(error.expired_at_ms)}."
 
 
 def client_of(scope: Scope) -> str:
-    """Return the name of a request's client for the log."""
-    client = scope.get("tmpmaild.client")  # missing if the request was refused before its client was known
+    """Return the client name to log for a request."""
+    client = scope.get("tmpmaild.client")  # missing if the request was refused before its client was determined
     if client is not None:
         return str(client.name)
     return scope["client"][0] if scope.get("client") else LOCAL

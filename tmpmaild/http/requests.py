@@ -1,4 +1,4 @@
-"""Reads from a request its client, its token, and its body within memory and time limits."""
+"""Determines a request's client and token, and reads its body within memory and time limits."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ _MAX_BODIES_BYTES_OF_CLIENT = 2 * 1024 * 1024
 
 
 class Client(NamedTuple):
-    """The client of a request: the name under which its limits are kept, and whether it is exempt from them."""
+    """The client of a request: the name to which its limits apply, and whether the client is exempt from limits."""
 
     name: str
     exempt: bool
@@ -35,7 +35,10 @@ def client(request: Request) -> Client:
 
 
 async def take_token(request: Request) -> bool:
-    """Take another token from the client's bucket, after that for the request; return whether one was left."""
+    """Take another token from the client's bucket, in addition to the request's own token.
+
+    Return False if the bucket is empty.
+    """
     take: Callable[[], Awaitable[bool]] = request.scope["tmpmaild.take_token"]
     return await take()
 
@@ -47,27 +50,27 @@ def token(request: Request) -> str | None:
 
 
 def holder_token(request: Request) -> str:
-    """Return the bearer token of a request that changes something. Raises ``Unauthorized``."""
+    """Return the bearer token of a modifying request. Raises ``Unauthorized``."""
     found = token(request)
     if found is None:
-        raise Unauthorized("whatever changes something needs the token")
+        raise Unauthorized("every modification requires the token")
     return found
 
 
 class BodyMemory:
-    """Counts the bytes of request bodies that are still being received, beyond the first few KiB of each."""
+    """Counts the bytes of request bodies that are still being received, except the first few KiB of each body."""
 
     def __init__(self) -> None:
         self._of_client: Counter[str] = Counter()
         self._all_bytes = 0
 
     def take(self, client: Client, more_bytes: int) -> None:
-        """Add bytes. Raises ``BadRequest`` ("busy") if there are too many from this client or in total."""
+        """Add bytes. Raises ``BadRequest`` ("busy") if there would be too many bytes from this client or in total."""
         client_bytes = self._of_client[client.name] + more_bytes
         if self._all_bytes + more_bytes > _MAX_BODIES_BYTES or (
             client_bytes > _MAX_BODIES_BYTES_OF_CLIENT and not client.exempt
         ):
-            raise BadRequest("busy", "Too many large request bodies are being received; send this one again.")
+            raise BadRequest("busy", "Too many large request bodies are being received; send this request again.")
         self._of_client[client.name] = client_bytes
         self._all_bytes += more_bytes
 
@@ -112,7 +115,7 @@ async def until_disconnect(receive: Receive, work: Callable[[], Awaitable[R]]) -
         tasks.start_soon(_cancel_at_disconnect, receive, tasks.cancel_scope)
         try:
             outcome.append(await work())
-        except Exception as error:  # noqa: BLE001 - a task group would wrap it
+        except Exception as error:  # noqa: BLE001 - a task group would wrap the exception
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:
@@ -122,5 +125,5 @@ async def until_disconnect(receive: Receive, work: Callable[[], Awaitable[R]]) -
 
 async def _cancel_at_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
-        pass  # part of a body, which is not needed
+        pass  # this part of the body is not needed
     scope.cancel()

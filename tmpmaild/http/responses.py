@@ -1,7 +1,7 @@
 """JSON responses and large responses.
 
-A large response is encoded in a turn of its client and sent in slices; only a few are in progress at the same time.
-``StreamSlots`` limits the number of waits and event streams.
+A large response is encoded during its client's turn and sent in slices; only a few such responses are in progress at
+the same time. ``StreamSlots`` limits the number of waits and event streams.
 """
 
 from collections import Counter
@@ -22,19 +22,20 @@ from tmpmaild.scheduling.slots import PACE_BYTES_PER_SECOND, Slot, Slots
 from tmpmaild.scheduling.turns import FairScheduler
 
 IN_LOOP_BYTES = 64 * 1024
-"""Responses up to this size are made in the event loop and sent in one piece; texts count by their characters."""
+"""Responses up to this size are encoded in the event loop and sent in one piece. The size of a text
+is its character count."""
 ENCODING = 32
-"""Finding codes and links in a text takes more than this many times as long as encoding it."""
+"""The minimum ratio of the time for finding codes and links in a text to the time for encoding the text."""
 
 SLICE_SECONDS = 10
 SEND_SECONDS = 60
 WAIT_SECONDS = 10
 SLOTS_PER_CLIENT = 2
-"""Limits that tests shorten."""
+"""Limits that tests reduce."""
 _SLOTS = 16
 _SLICE_BYTES = 64 * 1024
 _STEP_CHARACTERS = 64 * 1024
-_HERE = msgspec.Raw(b"\0")  # a byte that occurs nowhere in JSON (RFC 8259 §2, §7)
+_HERE = msgspec.Raw(b"\0")  # a byte that never occurs in JSON (RFC 8259 §2, §7)
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ _END = {"type": "http.response.body", "body": b""}
 
 
 class JsonResponse(Response):
-    """A JSON response; content given as bytes is already encoded."""
+    """A JSON response; content of type ``bytes`` is already encoded."""
 
     media_type = "application/json"
 
@@ -54,7 +55,7 @@ class JsonResponse(Response):
 async def encode_in_turn(
     scheduler: FairScheduler, form: Callable[[T], msgspec.Struct], value: T, characters: int
 ) -> bytes:
-    """Encode the JSON form that ``form`` returns for a large value, in a turn of the client."""
+    """Encode the JSON form that ``form`` returns for a large value, during a turn of the client."""
     return await scheduler.run(lambda: encode_in_steps(form(value)), work_bytes=characters // ENCODING)
 
 
@@ -104,9 +105,9 @@ class ResponseSlots:
 
     @asynccontextmanager
     async def take(self, client: Client) -> AsyncIterator[Slot]:
-        """Hold a slot; raises ``BadRequest`` ("busy") if no slot becomes free within ten seconds.
+        """Occupy a slot in a ``with`` block. Raises ``BadRequest`` ("busy") if no slot becomes free within ten seconds.
 
-        An exempt client has no limit of its own, but is subject to the total, which limits the memory.
+        An exempt client has no individual limit, but is subject to the total limit, which bounds memory use.
         """
         async with AsyncExitStack() as stack:
             with anyio.move_on_after(WAIT_SECONDS) as waiting:
@@ -119,8 +120,8 @@ class ResponseSlots:
 class LargeResponse:
     """A response that is built only once it has one of ``slots``, so that a waiting request uses no memory.
 
-    It is cut off if the client takes longer than ten seconds for a slice or a minute for the whole response, or if the
-    client does not keep up while others wait for its slot (see ``Slots``).
+    It is cut off if the client takes longer than ten seconds for a slice or a minute for the whole response. It is also
+    cut off if the client is too slow while other clients wait for its slot (see ``Slots``).
     """
 
     def __init__(self, slots: ResponseSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
@@ -158,11 +159,13 @@ async def _send_slices(octets: bytes | memoryview, send: Send, slot: Slot) -> bo
 
 
 class StreamedFile:
-    """A download of unknown length, sent part by part as it is generated, with one of ``slots``.
+    """A download of unknown length, sent in parts as it is generated, while it occupies one of ``slots``.
 
-    A client has ten seconds for a slice, as in a ``LargeResponse``. For the whole file it has one minute more than the
-    file takes at 400 KiB/s. If the client is slower, or if a later part cannot be generated, the response is cut off
-    before its last chunk, so that the client notices. An exception while the first part is generated is raised.
+    As for a ``LargeResponse``, the time limit for a slice is ten seconds. The time limit for the whole file is one
+    minute more than its transfer takes at 400 KiB/s, not counting the time in which parts are generated: thousands of
+    small messages can take longer, even if the client reads fast. If the client is slower, or if a later part cannot be
+    generated, the response is cut off before its last chunk, so that the client notices. An exception that occurs while
+    the first part is generated is raised to the caller.
     """
 
     def __init__(
@@ -178,7 +181,7 @@ class StreamedFile:
         self._parts = parts
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Generate and send the response; for HEAD only its header."""
+        """Generate and send the response; for HEAD, send only the header."""
         start = {"type": "http.response.start", "status": 200, "headers": self._headers}
         if scope["method"] == "HEAD":
             await send(start)
@@ -192,16 +195,18 @@ class StreamedFile:
                 while part is not None:
                     if not await _send_slices(part, send, slot):
                         return
+                    asked_at = anyio.current_time()
                     slot.scope.deadline += len(part) / PACE_BYTES_PER_SECOND
                     try:
                         part = await anext(parts, None)
                     except RequestError:
                         return
+                    slot.scope.deadline += anyio.current_time() - asked_at
                 await send(_END)
 
 
 class CutOff:
-    """A response that is cut off as soon as ``ended`` returns: the inbox or message that it shows is gone."""
+    """A response that is cut off when ``ended`` returns, because the inbox or message in it no longer exists."""
 
     def __init__(self, response: ASGIApp, ended: Callable[[], Awaitable[None]]) -> None:
         self._response = response
@@ -219,7 +224,7 @@ class CutOff:
 
             try:
                 await self._response(scope, receive, watched)
-            except Exception as error:  # noqa: BLE001 - a task group would wrap it
+            except Exception as error:  # noqa: BLE001 - a task group would wrap the exception
                 failure = error
             tasks.cancel_scope.cancel()
         if failure is not None:
@@ -247,7 +252,7 @@ class StreamSlots:
 
     @contextmanager
     def take(self, client: Client) -> Iterator[None]:
-        """Hold a slot. Raises ``BadRequest`` ("too-many-streams")."""
+        """Occupy a slot. Raises ``BadRequest`` ("too-many-streams")."""
         key = (client.name, client.exempt)
         if not client.exempt and 0 < self.max_per_client <= self._taken[key]:
             raise BadRequest("too-many-streams")

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, json
 from tmpmaild import model
 from tmpmaild.http.inputs import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.access import ALL_MAIL
-from tmpmaild.inboxes.catching import recipients_of
+from tmpmaild.inboxes.counting import recipients_of
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage
@@ -34,26 +34,30 @@ from tmpmaild.model import (
 )
 
 Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
-Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
+Path = Annotated[str, Meta(description="A path under the path of the server's public URL; it never includes a host.")]
 Confidence = Annotated[float, Meta(ge=0, le=1, examples=[0.95])]
 MailAddressText = Annotated[str, Meta(examples=["no-reply@shop.example"])]
 Recipient = Annotated[
-    str, Meta(description="As the sender wrote it, tag included.", examples=[f"k7m3wq9xt2ab+shop@{EXAMPLE_DOMAIN}"])
+    str,
+    Meta(description="As written by the sender, including any tag.", examples=[f"k7m3wq9xt2ab+shop@{EXAMPLE_DOMAIN}"]),
 ]
 HeaderField = Annotated[
     Sequence[str],
-    # Both: validators and typed clients read "prefixItems", linters and older generators want a schema in "items".
+    # Both keywords are needed: validators and typed clients read "prefixItems", but linters and older generators
+    # require a schema in "items".
     Meta(min_length=2, max_length=2, extra_json_schema={"prefixItems": [{"type": "string"}, {"type": "string"}]}),
 ]
 
-_time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
+_time = lru_cache(maxsize=4096)(rfc3339)  # a polling client receives the same times repeatedly
 
 
 class WebhookCall(Struct, frozen=True):
-    """The last call of a webhook."""
+    """The most recent call to a webhook."""
 
     at: Time
-    result: Annotated[str, Meta(description="The status of the response, or why there was none.", examples=["204"])]
+    result: Annotated[
+        str, Meta(description="The response status, or the reason why there was no response.", examples=["204"])
+    ]
 
 
 class WebhookItem(Struct, frozen=True):
@@ -62,52 +66,64 @@ class WebhookItem(Struct, frozen=True):
     url: Annotated[str, Meta(examples=["https://hooks.example.org/mail"])]
     events: list[WebhookEvent]
     has: list[Feature]
-    failures: Annotated[int, Meta(description="The number of failed calls in a row.", examples=[0])]
+    failures: Annotated[int, Meta(description="The number of consecutive failed calls.", examples=[0])]
     last_call: WebhookCall | None
-    next_call_at: Annotated[Time | None, Meta(description="Null unless the last call has failed.")]
+    next_call_at: Annotated[Time | None, Meta(description="Null unless the last call failed.")]
     secret: (
         Annotated[
             str,
-            Meta(description="Signs the calls. Only in the response to the request that set it.", examples=["whsec_…"]),
+            Meta(
+                description="The secret that signs the calls. Present only in the response to the request that set it.",
+                examples=["whsec_…"],
+            ),
         ]
         | UnsetType
     ) = UNSET
 
 
 class AddressResource(Struct, frozen=True):
-    """An address; ``token`` only when it is created, the last two members only with the token, if allowed."""
+    """An address. ``token`` is present only on creation; ``faults`` and ``webhook`` require the token."""
 
     address: Annotated[str, Meta(examples=[f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"])]
     created_at: Time
     expires_at: Time
-    extendable_until: Annotated[Time, Meta(description="The latest time to which `expires_at` can be moved.")]
+    extendable_until: Annotated[Time, Meta(description="The latest time to which `expires_at` can be set.")]
     private: bool
     message_count: Annotated[int, Meta(examples=[1])]
     token: (
-        Annotated[str, Meta(description="Only in the response that created the address.", examples=["…"])] | UnsetType
+        Annotated[
+            str,
+            Meta(description="Present only in the response to the request that created the address.", examples=["…"]),
+        ]
+        | UnsetType
     ) = UNSET
     faults: (
         Annotated[
             list[FaultItem],
-            Meta(description="The faults that are still pending; with the token, if the operator allows them."),
+            Meta(description="The pending faults; present only with the token, and if the operator allows faults."),
         ]
         | UnsetType
     ) = UNSET
     webhook: (
-        Annotated[WebhookItem | None, Meta(description="The webhook; with the token, if the operator allows webhooks.")]
+        Annotated[
+            WebhookItem | None,
+            Meta(description="The webhook; present only with the token, and if the operator allows webhooks."),
+        ]
         | UnsetType
     ) = UNSET
 
 
 class AttachmentItem(Struct, frozen=True, gc=False):
-    """An attachment; size and hash are those of its decoded content."""
+    """An attachment; size and hash refer to its decoded content."""
 
     index: int
     filename: Annotated[str, Meta(examples=["terms.pdf"])]
     content_type: Annotated[str, Meta(examples=["application/pdf"])]
     size: Annotated[int, Meta(examples=[48213])]
     sha256: str
-    inline: Annotated[bool, Meta(description="Whether it is an image that the HTML refers to by its `content_id`.")]
+    inline: Annotated[
+        bool, Meta(description="Whether the attachment is an image that the HTML refers to by its `content_id`.")
+    ]
     content_id: str | None
     url: Path
 
@@ -120,7 +136,7 @@ class CodeItem(Struct, frozen=True, gc=False):
 
 
 class LinkItem(Struct, frozen=True, gc=False):
-    """A link to the web; its confidence is that the message asks to follow it."""
+    """A web link; ``confidence`` is the likelihood that the message asks its reader to follow it."""
 
     href: Annotated[str, Meta(examples=["https://shop.example/confirm?token=a1b2c3"])]
     text: Annotated[str, Meta(examples=["Confirm my address"])]
@@ -140,7 +156,8 @@ class MessageItem(Struct, frozen=True, gc=False):
 
     id: MessageId
     sender: Annotated[
-        MailAddressText, Meta(description="Bare address; empty when neither header nor envelope has one.")
+        MailAddressText,
+        Meta(description="The bare address; empty if neither the header nor the envelope has an address."),
     ] = field(name="from")
     from_name: Annotated[str, Meta(examples=["The Shop"])]
     to: Recipient
@@ -155,37 +172,37 @@ class MessageItem(Struct, frozen=True, gc=False):
     authenticated: Annotated[
         str | None,
         Meta(
-            description="The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never"
-            " checked.",
+            description="The domain of the From field if DMARC verified it; null if DMARC did not verify it, or if the"
+            " sender has not been checked.",
             examples=["shop.example"],
         ),
     ]
     dmarc: Annotated[
         str | None,
         Meta(
-            description="What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not"
-            " known yet, or never checked.",
+            description="The DMARC result for the From field: `pass`, `fail`, `none` or `temperror`; null if the sender"
+            " has not been checked.",
             examples=["pass"],
         ),
     ]
     recipients: (
-        Annotated[list[Recipient], Meta(description="All recipients of the envelope; only in lists of all messages.")]
+        Annotated[list[Recipient], Meta(description="All envelope recipients; present only in lists of all messages.")]
         | UnsetType
     ) = UNSET
     truncated: Annotated[bool, Meta(description="Present and true if the body was cut to 1 KiB.")] | UnsetType = UNSET
 
 
 class MessageList(Struct, frozen=True):
-    """The response to *messages*: exactly one member, `messages`, unless the request has `explain=true`."""
+    """The response to *messages*. It has exactly one member, `messages`, unless the request has `explain=true`."""
 
     messages: list[MessageItem]
     reason: (
         Annotated[
             str,
             Meta(
-                description="Only with `explain=true`: why a wait found nothing, for people: what came instead, and"
-                " what was refused.",
-                examples=["no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"],
+                description="Only with `explain=true`: a human-readable reason why a wait found nothing, with the"
+                " messages that arrived instead and the refusals.",
+                examples=["no message arrived; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"],
             ),
         ]
         | UnsetType
@@ -203,25 +220,27 @@ class EnvelopeItem(Struct, frozen=True):
 
 
 class SessionRecipient(Struct, frozen=True):
-    """A recipient that the sender named, and when it was accepted (RCPT)."""
+    """A recipient that the sender specified, and the time when it was accepted (RCPT)."""
 
     address: Recipient
     accepted_at: Time
 
 
 class SessionItem(Struct, frozen=True):
-    """The SMTP session that delivered a message; ``recipients`` are only this inbox's."""
+    """The SMTP session that delivered a message; ``recipients`` contains only this inbox's recipients."""
 
     remote_ip: Annotated[str, Meta(examples=["192.0.2.7"])]
     helo: Annotated[str, Meta(examples=["mx.shop.example"])]
     greeting: Annotated[str, Meta(description="`EHLO` or `HELO`.", examples=["EHLO"])]
     tls_version: Annotated[str | None, Meta(description="Null without TLS.", examples=["TLSv1.3"])]
     tls_cipher: Annotated[str | None, Meta(examples=["TLS_AES_256_GCM_SHA384"])]
-    auth: Annotated[
-        str | None, Meta(description="The mechanism of the login; null without a login.", examples=["PLAIN"])
-    ]
+    auth: Annotated[str | None, Meta(description="The login mechanism; null without a login.", examples=["PLAIN"])]
     parameters: Annotated[
-        list[str], Meta(description="ESMTP parameters of MAIL, as written.", examples=[["SIZE=2112", "BODY=8BITMIME"]])
+        list[str],
+        Meta(
+            description="The ESMTP parameters of the MAIL command, as written.",
+            examples=[["SIZE=2112", "BODY=8BITMIME"]],
+        ),
     ]
     recipients: list[SessionRecipient]
     data_at: Annotated[Time, Meta(description="When DATA was accepted.")]
@@ -233,16 +252,18 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
 
     body_links: Annotated[
         list[BodyLinkItem],
-        Meta(description="Every web address in `body`, in order; the first 1,000 in 128 Ki characters."),
+        Meta(description="The web addresses in `body`, in order; at most 1,000, from the first 128 Ki characters."),
     ]
     html: Annotated[str | None, Meta(description="As received: never insert it into a page without sanitising it.")]
-    headers: Annotated[list[HeaderField], Meta(description="Name and decoded value, in order.")]
+    headers: Annotated[
+        list[HeaderField], Meta(description="The name and decoded value of each header field, in order.")
+    ]
     cc: list[Person]
     reply_to: list[Person]
     date: Annotated[Time | None, Meta(description="The time in the Date field.")]
     message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
     envelope: EnvelopeItem
-    authentication: Annotated[Authentication | None, Meta(description="Null if it is not known yet or never checked.")]
+    authentication: Annotated[Authentication | None, Meta(description="Null if the sender has not been checked.")]
     session: Annotated[SessionItem | None, Meta(description="Null for a message that did not arrive over SMTP.")]
     raw_url: Path
     warnings: Annotated[list[str], Meta(description="Errors in the message that the parser tolerated.")]
@@ -255,7 +276,7 @@ class EndedAddress(Struct, frozen=True):
 
 
 class WebhookMessage(Struct, frozen=True):
-    """The body of a call about a message."""
+    """The body of a webhook call about a message."""
 
     type: Annotated[str, Meta(extra_json_schema={"enum": ["message.received", "verdict.reached"]})]
     timestamp: Time
@@ -263,7 +284,7 @@ class WebhookMessage(Struct, frozen=True):
 
 
 class WebhookExpiry(Struct, frozen=True):
-    """The body of a call about an expired address."""
+    """The body of a webhook call about an expired address."""
 
     type: Annotated[str, Meta(extra_json_schema={"enum": ["inbox.expired"]})]
     timestamp: Time
@@ -275,7 +296,7 @@ class ViewItem(Struct, frozen=True):
 
     url: Path
     expires_at: Time
-    remote_images: Annotated[int, Meta(description="How many remote images the message has.")]
+    remote_images: Annotated[int, Meta(description="The number of remote images in the message.")]
 
 
 class FeedItem(Struct, frozen=True):
@@ -286,7 +307,7 @@ class FeedItem(Struct, frozen=True):
 
 
 class DomainList(Struct, frozen=True):
-    """The domains at which addresses can be created, the default first, and the lifetimes of addresses."""
+    """The domains in which addresses can be created, the default domain first, and the lifetimes of addresses."""
 
     domains: Annotated[list[str], Meta(examples=[[EXAMPLE_DOMAIN]])]
     lifetime_seconds: Annotated[int, Meta(description="The default lifetime of an address.", examples=[3600])]
@@ -298,6 +319,23 @@ class DomainList(Struct, frozen=True):
     ) = UNSET
 
 
+class RecipientItem(Struct, frozen=True):
+    """A recipient of caught messages."""
+
+    address: Recipient
+    message_count: Annotated[int, Meta(examples=[12])]
+
+
+class RecipientList(Struct, frozen=True):
+    """The total number of caught messages, and their recipients, starting with the recipient of the newest message."""
+
+    message_count: Annotated[int, Meta(description="The total number of messages.", examples=[32])]
+    recipients: Annotated[
+        list[RecipientItem],
+        Meta(description="The 1,000 latest recipients; addresses that differ only in case count as one recipient."),
+    ]
+
+
 class RefusalItem(Struct, frozen=True):
     """A refused command of an SMTP client, or the end of a connection that delivered no message."""
 
@@ -306,12 +344,12 @@ class RefusalItem(Struct, frozen=True):
     command: Annotated[
         str,
         Meta(
-            description="Never the arguments of AUTH; empty if the command is not known.",
+            description="The refused command, without the arguments of AUTH; empty if unknown.",
             examples=[f"RCPT TO:<k7m3wq9xt2ab@{EXAMPLE_DOMAIN}>"],
         ),
     ]
     reason: Annotated[
-        str, Meta(description="The reply, or what happened.", examples=["550 5.1.1 No such address here"])
+        str, Meta(description="The reply, or a description of the event.", examples=["550 5.1.1 No such address here"])
     ]
 
 
@@ -328,13 +366,13 @@ class Deletion(Struct, frozen=True):
 
 
 class DeletedMessages(Struct, frozen=True):
-    """The result of a request to delete messages."""
+    """The response to a deletion request."""
 
     deleted: Annotated[int, Meta(description="The number of deleted messages.", examples=[32])]
 
 
 class Checked(Struct, frozen=True):
-    """A message whose sender has been checked; the other members are those of the message."""
+    """A message whose sender has been checked."""
 
     id: MessageId
     dmarc: str
@@ -348,13 +386,14 @@ class Extension(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """The data of an event without data."""
+    """The empty data of an event."""
 
 
 class Serializer:
-    """Converts the service's types to the JSON forms. Paths start with ``base_path``, that of ``http.public_url``.
+    """Converts the service's types to the JSON forms. Paths start with ``base_path``.
 
-    ``origin`` is the rest of that, "" if it is not set.
+    ``base_path`` is the path of ``http.public_url``, and ``origin`` is the rest of that URL; both are "" if it is not
+    set.
     """
 
     def __init__(self, base_path: str, origin: str = "") -> None:
@@ -409,7 +448,7 @@ class Serializer:
             warnings=list(full.warnings),
         )
 
-    def event(  # noqa: PLR0911 - one for each event
+    def event(  # noqa: PLR0911 - one return for each event
         self, address: str, event: Event, extendable_until_ms: Callable[[Inbox], int]
     ) -> tuple[str, Struct]:
         """Return the name and the data of an event."""
@@ -430,7 +469,7 @@ class Serializer:
                 return "expired", Nothing()
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
-        """Return the body of a call; without a message, it is about the expired inbox."""
+        """Return the body of a webhook call; without a message, the call is about the expired inbox."""
         at = rfc3339(at_ms)
         if message is None:
             return json.encode(WebhookExpiry(kind, at, EndedAddress(address)))
@@ -445,13 +484,13 @@ class Serializer:
         return f"{self.base_path}/view/{secret}"
 
     def address_path(self, address: str) -> str:
-        """Return the path of an address, above its messages; never with a host."""
+        """Return the path of an address, which is the parent path of its messages; it never includes a host."""
         if address == ALL_MAIL:
             return f"{self.base_path}/api/v1"
         return f"{self.base_path}/api/v1/addresses/{quote(address, safe='@')}"
 
     def feed(self, inbox: Inbox, secret: str | None) -> FeedItem:
-        """Return the path of the feed of an address; with a secret, no token is needed."""
+        """Return the path of an address's feed; with a secret, no token is needed."""
         return FeedItem(self.feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
 
     def feed_path(self, address: str, secret: str | None) -> str:

@@ -1,6 +1,6 @@
-"""The HTTP server: accepts connections and limits how many are open; ``connection.py`` serves each.
+"""The HTTP server: accepts connections and limits the number of open connections; ``connection.py`` serves them.
 
-Hypercorn's accept loop is not used, because it does not limit the number of connections, and since Python 3.12.1 it
+Hypercorn's accept loop is not used, because it does not limit the number of connections. Since Python 3.12.1, it also
 waits indefinitely for open connections when it stops.
 """
 
@@ -24,17 +24,17 @@ from tmpmaild.listening import BACKLOG, listeners
 from tmpmaild.metrics import Gauge
 
 IDLE_SECONDS = 15
-PROXY_IDLE_SECONDS = 620  # proxies keep idle connections for at most 600 (Google's; Caddy 120, nginx 60)
-REFUSED_AT_ONCE = 16  # process.within_descriptors reserves descriptors for them
+PROXY_IDLE_SECONDS = 620  # proxies keep connections idle for at most 600 s (Google 600 s, Caddy 120 s, nginx 60 s)
+REFUSED_AT_ONCE = 16  # process.within_descriptors reserves descriptors for these connections
 REFUSAL_SECONDS = 1
-"""Limits that tests shorten."""
+"""Limits that tests reduce."""
 _SEND_BUFFER_BYTES = 256 * 1024
-_READ_AHEAD_BYTES = 16 * 1024  # received data that a connection's reader buffers
+_READ_AHEAD_BYTES = 16 * 1024  # the amount of received data that is buffered for each connection
 _USER_TIMEOUT_MS = 30_000
 _CUT_SECONDS = 1
-_LEAST_CLIENTS = 32  # that share all connections
-_LEAST_NETWORKS = 8  # likewise
-_FEW_CONNECTIONS = 128  # up to so many, one client may have half of them, and one network three quarters
+_LEAST_CLIENTS = 32  # the minimum number of clients that can use up all connections
+_LEAST_NETWORKS = 8  # the minimum number of networks that can use up all connections
+_FEW_CONNECTIONS = 128  # up to this maximum, a client may use half of the connections, and a network three quarters
 _BUSY_BODY = (
     b'{"type":"about:blank","title":"Busy","status":503,'
     b'"detail":"Too many HTTP connections are open; try again.","code":"busy"}'
@@ -50,17 +50,17 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """All HTTP connections of the process. ``max_connections`` may be changed; 0 means no limit.
 
-    ``unshared``, which may also be changed, limits each client and its network to a share of the connections, except
-    clients in these networks, which are proxies. The idle connections of proxies stay open for longer than a proxy
-    keeps them: a request that arrives while the server closes its connection is lost, and a proxy does not resend a
+    Each client and its network may use only a share of the connections, except clients in the ``unshared`` networks,
+    which are proxies. These networks may also be changed. Idle connections from proxies stay open longer here than in
+    the proxy, because a request that arrives while the server closes its connection is lost. A proxy does not resend a
     POST.
     """
 
     def __init__(self, app: ASGIApp, *, max_connections: int, unshared: Networks | None = None) -> None:
-        self._app = cast("AppWrapper", app)  # ``http1.Requests`` calls it as an ASGI application
+        self._app = cast("AppWrapper", app)  # ``http1.Requests`` calls this as an ASGI application
         self.max_connections = max_connections
         self.unshared = unshared
-        self._sharing: defaultdict[str, dict[HttpConnection, str]] = defaultdict(dict)  # by client and by network
+        self._sharing: defaultdict[str, dict[HttpConnection, str]] = defaultdict(dict)  # keyed by client and by network
         self._settings = Settings(IDLE_SECONDS)
         self._proxy_settings = Settings(PROXY_IDLE_SECONDS)
         self._context = WorkerContext(max_requests=None)
@@ -74,7 +74,7 @@ class HttpServer:
 
     @property
     def connections(self) -> Collection[HttpConnection]:
-        """The open connections that were not refused."""
+        """The open connections, except those that were refused."""
         return self._connections.values()
 
     @property
@@ -93,7 +93,7 @@ class HttpServer:
                 self._listeners.append(server)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop accepting, close idle connections, and give requests in progress ``grace_seconds`` to complete."""
+        """Stop accepting, close idle connections, and give requests in progress ``grace_seconds`` to finish."""
         for listener in self._listeners:
             listener.close()
         await self._context.terminated.set()
@@ -121,7 +121,7 @@ class HttpServer:
         client = self._client(writer)
         if client and (full := self._without_room(client)):
             extra = {"event": "http_connection_refused", "client": full, "limit": "http.max_connections"}
-            log.info("HTTP connection from %s refused: it has its share of http.max_connections", full, extra=extra)
+            log.info("HTTP connection from %s refused: its share of http.max_connections is used up", full, extra=extra)
             await self._refuse(reader, writer)
             return
         loop = asyncio.get_running_loop()
@@ -142,10 +142,11 @@ class HttpServer:
             abort(writer)
 
     async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Send a 503 to a request that arrives soon, and close; with too many such connections at once, reset them.
+        """Send a 503 to a request that arrives within a short time, then close the connection.
 
-        The 503 tells a proxy or client that it can try again. Further data is read for a moment: closing the connection
-        with unread data would reset it, and the response might be lost.
+        If there are too many such connections, they are reset. The 503 signals that the proxy or client can retry.
+        Further data is read briefly, because closing the connection with unread data would reset it, and the response
+        might be lost.
         """
         if self._refusing < REFUSED_AT_ONCE:
             self._refusing += 1
@@ -160,16 +161,16 @@ class HttpServer:
         abort(writer)
 
     def _client(self, writer: asyncio.StreamWriter) -> str:
-        """Return the client that a connection counts towards, or ""."""
+        """Return the client whose share a connection counts towards, or ""."""
         peer = writer.get_extra_info("peername")
         if self.unshared is None or not isinstance(peer, tuple) or belongs(peer[0], self.unshared):
             return ""
         return client_name(peer[0])
 
     def _without_room(self, client: str) -> str:
-        """Return the client, or its network, if its share is used up, else "".
+        """Return the client or its network if the share of either is used up, or "".
 
-        To make room, its connection that has been idle longest is closed first.
+        To make room, the connection of the client or network that has been idle longest is closed first.
         """
         for holder, most in zip(_holders(client), shares(self.max_connections), strict=False):
             if 0 < most <= len(self._sharing.get(holder, ())) and not self._close_longest_idle(holder):
@@ -211,7 +212,7 @@ def shares(max_connections: int) -> tuple[int, int]:
 
 
 def _limit_unread_data(listener: socket.socket) -> None:
-    """Limit the memory and time that a client can use by not reading; accepted sockets inherit both limits."""
+    """Limit the memory and time that a client can use if it does not read; accepted sockets inherit both limits."""
     if listener.family != socket.AF_UNIX:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)

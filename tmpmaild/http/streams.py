@@ -29,9 +29,9 @@ from tmpmaild.model import Message
 from tmpmaild.validation import ValidationErrors
 
 HEARTBEAT_SECONDS = 8
-# WebKitGTK 2.52 with libsoup 3.6 may withhold all but the first 128 bytes of a chunk until more data arrives after it
-# has read that chunk, and it may be busy. So comments follow an event, after this delay and then after four times the
-# previous delay.
+# After WebKitGTK 2.52 with libsoup 3.6 has read a chunk, it may withhold all but the first 128 bytes until more data
+# arrives. It may be too busy to read the chunk immediately. Therefore, comments are sent after an event: the first
+# after this delay, each further comment after four times the previous delay.
 _NEXT_SECONDS = 0.1
 _RETRY = b"retry: 10000\n\n"
 _HEARTBEAT = b":\n\n"
@@ -50,13 +50,13 @@ class Source(Protocol[E]):
         """Whether ``next`` has returned the last event."""
 
     async def next(self, seconds: float) -> Sequence[E]:
-        """Return the next events; an empty list if there are none within ``seconds``."""
+        """Return the next events, or an empty list if there are none within ``seconds``."""
 
     async def may_show(self, event: E) -> bool:
         """Return whether an event may still be sent."""
 
     def seconds_to_show(self, event: E) -> float:
-        """Return the number of seconds for which an event may still be sent."""
+        """Return the number of seconds during which an event may still be sent."""
 
 
 async def start(send: Send) -> None:
@@ -65,18 +65,18 @@ async def start(send: Send) -> None:
 
 
 async def send_events(source: Source[E], written: Callable[[E], bytes], receive: Receive, send: Send) -> None:
-    """Send all events of a source, each encoded by ``written``.
+    """Send all events of a source; ``written`` encodes each event.
 
-    The response is completed after the last event. It is also completed when the client disconnects, because a client
-    that has only closed its sending side (a half-closed connection) looks the same. If the client does not read the
-    response, it is cut off.
+    The response is completed after the last event. It is also completed when the client disconnects, because a
+    disconnect cannot be distinguished from a half-closed connection, in which the client has only closed its sending
+    side. If the client does not read the response, it is cut off.
     """
     if await until_disconnect(receive, partial(_send_all, source, written, send)) is not False:
         await send({"type": "http.response.body", "body": b""})
 
 
 async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send) -> bool:
-    """Return whether the client has read every event in time, while it could still be shown."""
+    """Return whether the client read every event in time, that is, while the event could still be shown."""
     with suppress(_TooLateError):
         async with aclosing(_chunks(source, written)) as chunks:
             async for chunk, seconds in chunks:
@@ -89,11 +89,11 @@ async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send
 
 
 class _TooLateError(Exception):
-    """An event that was partly sent may no longer be shown."""
+    """Raised if an event that has been partly sent may no longer be shown."""
 
 
 async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[tuple[bytes, float], None]:
-    """Yield the chunks to send, each with the number of seconds for which it may be sent."""
+    """Yield the chunks to send, each with the number of seconds during which it may be sent."""
     yield _RETRY, math.inf
     seconds: float = HEARTBEAT_SECONDS
     try:
@@ -106,7 +106,7 @@ async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGene
                 async for part in _parts(event, source, written):
                     yield part, source.seconds_to_show(event)
     except (RequestError, Overflow):
-        return  # the client reconnects with its last message id, and gets the error then
+        return  # the client receives the error when it reconnects with its last message id
 
 
 async def _parts(event: E, source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
@@ -142,7 +142,7 @@ class StreamEndpoints:
     @Operation(
         f"GET {ADDRESS}/events",
         "followAddress",
-        Returns(200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT),
+        Returns(200, "Events, until the address no longer exists.", media_types=("text/event-stream",), schema=TEXT),
         tag="Events",
         query=StreamQuery,
         headers=("Last-Event-ID",),
@@ -151,10 +151,11 @@ class StreamEndpoints:
     async def events(self, request: Request) -> ASGIApp:
         """Follow an address.
 
-        Server-sent events. `message` has an id and the message as in lists; `deleted` names a message, or nothing if
-        the address was deleted; `extended` has the new `expires_at`; `verdict` names a message whose sender has been
-        checked; `expired` is the last event. A client that reconnects with `Last-Event-ID` gets every message once. A
-        body over 64 KiB is cut to 1 KiB. With `has`, other messages are left out.
+        Server-sent events. `message` has an id and contains the message in the same form as in lists. `deleted`
+        identifies a deleted message, or no message if the address was deleted. `extended` contains the new
+        `expires_at`. `verdict` identifies a message whose sender has been checked. `expired` is the last event. A
+        client that reconnects with `Last-Event-ID` receives every message once. A body over 64 KiB is cut to 1 KiB.
+        With `has`, messages that lack any of these features are omitted.
         """
         errors = ValidationErrors()
         query = parse_query(request.scope["query_string"], StreamQuery, errors)
@@ -182,9 +183,7 @@ class StreamEndpoints:
     @Operation(
         "POST /api/v1/events",
         "followAddresses",
-        Returns(
-            200, "Events, for as long as one of the addresses lives.", media_types=("text/event-stream",), schema=TEXT
-        ),
+        Returns(200, "Events, until none of the addresses exists.", media_types=("text/event-stream",), schema=TEXT),
         tag="Events",
         security="none",
         body=FollowRequest,
@@ -193,10 +192,10 @@ class StreamEndpoints:
     async def events_of_several(self, request: Request) -> ASGIApp:
         """Follow several addresses.
 
-        The events of up to 20 addresses in one stream; the data of each names its `address`. Events have no id: to
-        resume, send the last message id of each address as `after`. `inbox` describes an address, after all messages
-        that it already had. `unavailable`: the address cannot be read, which takes a token of the rate limit.
-        `limited`: the address was not opened, because no token was left.
+        The events of up to 20 addresses in one stream; the data of each event contains its `address`. Events have no
+        id: to resume, send the last message id of each address as `after`. `inbox` describes an address, and is sent
+        after all existing messages of the address. `unavailable` means that the address cannot be read, which takes a
+        rate limit token. `limited` means that the address was not opened because no rate limit token was left.
         """
         wanted = await read_json(request, FollowRequest)
         inboxes = _to_follow(wanted.inboxes)
@@ -210,7 +209,7 @@ class StreamEndpoints:
         return stream
 
     def _written_of_several(self, event: SeveralEvent) -> bytes:
-        """Return an event without an ``id``: ids ascend only within an inbox, so they do not mark a position here."""
+        """Return an event without an ``id``, because ids ascend only within an inbox, not across inboxes."""
         if not isinstance(event, NamedEvent):
             return block(
                 "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
@@ -221,7 +220,7 @@ class StreamEndpoints:
 
 
 def _to_follow(inboxes: Sequence[FollowedInbox]) -> list[InboxToFollow]:
-    """Return the inboxes of a request. Raises ``InvalidRequest`` if an inbox occurs twice."""
+    """Return the inboxes that a request specifies. Raises ``InvalidRequest`` if an inbox occurs twice."""
     first: dict[str, int] = {}
     errors = []
     for index, one in enumerate(inboxes):
@@ -236,7 +235,7 @@ def _to_follow(inboxes: Sequence[FollowedInbox]) -> list[InboxToFollow]:
 
 
 def _with_address(named: str, data: Struct) -> bytes:
-    """Return the data of an event as JSON, with the address as the client wrote it."""
+    """Return an event's data as JSON, with the address as written by the client."""
     if isinstance(data, AddressResource):
         return msgspec.json.encode(replace(data, address=named))
     members = msgspec.json.encode(data)

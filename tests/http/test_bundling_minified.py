@@ -1,4 +1,4 @@
-"""What is left out of scripts and styles means nothing; a JavaScript parser and a browser read the same with and without it."""
+"""Minifying scripts and styles preserves their meaning: a JavaScript parser and a browser see no difference."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tmpmaild.http.files import UnreadableScriptError, join, minify_script, minify_style
+from tmpmaild.http.bundling import UnreadableScriptError, join, minify_script, minify_style
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 
@@ -30,14 +30,14 @@ WEB = Path(__file__).parents[2] / "tmpmaild/web"
         ("", ""),
     ],
 )
-def test_comments_and_spaces_of_a_script_are_left_out(script, short):
+def test_comments_and_spaces_of_a_script_are_removed(script, short):
     assert minify_script(script) == short + "\n"
 
 
 @pytest.mark.parametrize(
     "script", ['"never closed', "`never closed", "'one quote'", "`${`${a}`}`; `${ {b: {c: {}}} }`"]
 )
-def test_a_script_that_it_cannot_read_is_refused(script):
+def test_a_script_that_cannot_be_parsed_is_refused(script):
     with pytest.raises(UnreadableScriptError):
         minify_script(script)
 
@@ -54,16 +54,16 @@ def test_a_script_that_it_cannot_read_is_refused(script):
         ),
     ],
 )
-def test_comments_and_spaces_of_a_style_sheet_are_left_out(style, short):
+def test_comments_and_spaces_of_a_style_sheet_are_removed(style, short):
     assert minify_style(style) == short + "\n"
 
 
-# With the parser that Node has for itself; where a token stands and how a value is spelled does not matter.
+# Uses Node's internal parser; positions of tokens and the spelling of values are ignored.
 TREES = Path(__file__).with_name("trees.cjs")
 
 
 @pytest.mark.needs("node")
-def test_a_javascript_parser_reads_the_same_in_what_we_serve_and_in_what_we_wrote():
+def test_a_javascript_parser_sees_no_difference_between_source_and_served_script():
     texts = [*join(WEB, "app").values(), *(path.read_text() for path in sorted((WEB / "messages").iterdir()))]
     forms = [(text, minify_script(text)) for text in texts]
     command = ["node", "--expose-internals", TREES]
