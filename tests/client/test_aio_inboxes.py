@@ -1,4 +1,4 @@
-"""Addresses and their mail, through both clients at the real service, and what is left of a client."""
+"""Addresses and their messages, using both clients with the real service, and the state of a closed client."""
 
 import gc
 import hashlib
@@ -17,7 +17,7 @@ from tmpmaild.ratelimit import TokenBuckets
 MIXED = Path(__file__).with_name("aio-inboxes-mixed.eml").read_bytes()
 
 
-def test_an_address_is_created_with_what_commands_it(client, service):
+def test_an_address_is_created_with_a_token_that_controls_it(client, service):
     inbox = client.create()
     assert inbox.address.endswith("@mail.example.com")
     assert inbox.expires_at == datetime.fromtimestamp(service.clock() / 1000 + 3600, UTC)
@@ -25,7 +25,7 @@ def test_an_address_is_created_with_what_commands_it(client, service):
     assert inbox.messages() == []
 
 
-def test_an_address_can_be_chosen_and_is_taken_then(client, service):
+def test_an_address_can_be_chosen_once(client, service):
     name = f"chosen.{uuid4()}"
     inbox = client.create(name, domain="second.test", expires_in_seconds=60)
     assert inbox.address == f"{name}@second.test"
@@ -55,7 +55,7 @@ def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(clie
         client.inbox("../../domains?@mail.example.com")
 
 
-def test_faults_are_ordered_and_what_is_left_of_them_is_shown(client):
+def test_faults_are_set_and_the_remaining_faults_are_listed(client):
     greylisted = api.Fault("rcpt", "451 4.7.1 Greylisted", times=2)
     slow = api.Fault("end", delay_seconds=0.5)
     inbox = client.create(faults=[greylisted])
@@ -69,7 +69,7 @@ def test_faults_are_ordered_and_what_is_left_of_them_is_shown(client):
     assert inbox.faults() == []
 
 
-def test_a_webhook_is_set_with_a_secret_and_taken_away(client):
+def test_a_webhook_is_set_with_a_secret_and_removed(client):
     plain = api.Webhook("https://hooks.example.org/")
     inbox = client.create(private=True, webhook=plain)
     assert (inbox.webhook(), inbox.webhook_secret[:6]) == (plain, "whsec_")
@@ -88,7 +88,7 @@ def test_a_webhook_is_set_with_a_secret_and_taken_away(client):
     assert (inbox.webhook(), inbox.webhook_secret) == (None, None)
 
 
-def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, service):
+def test_a_message_is_read_by_its_id_with_its_complete_text(client, inbox, service):
     message_id = service.deliver(inbox.address, b"Subject: long\r\n\r\n" + 5000 * b"line\r\n")
     mail = inbox.message(message_id)
     assert (mail.id, mail.subject, mail.truncated, len(mail.text)) == (message_id, "long", False, 25_000)
@@ -106,7 +106,7 @@ def test_an_address_can_be_extended_and_shortened(client, inbox, service):
         inbox.extend(10_000)
 
 
-def test_mails_are_deleted_by_one_request_all_or_some_or_all_up_to_one(inbox, service):
+def test_one_request_deletes_all_messages_some_messages_or_all_up_to_a_message(inbox, service):
     ids = [service.deliver(inbox.address) for _ in range(6)]
     assert inbox.delete_messages(up_to=ids[1]) == 2
     mails = inbox.messages()
@@ -118,9 +118,9 @@ def test_mails_are_deleted_by_one_request_all_or_some_or_all_up_to_one(inbox, se
     assert inbox.messages() == []
 
 
-def test_what_says_less_than_it_means_deletes_nothing(inbox, service):
+def test_ambiguous_arguments_delete_nothing(inbox, service):
     mail_id = service.deliver(inbox.address)
-    with pytest.raises(ValueError, match="either some mails are deleted or all up to one"):
+    with pytest.raises(ValueError, match="delete either the given messages or all up to one, not both"):
         inbox.delete_messages([], up_to=mail_id)
     for which in ({"up_to": ""}, {"mails": [""]}):
         with pytest.raises(api.InvalidRequest):
@@ -128,14 +128,14 @@ def test_what_says_less_than_it_means_deletes_nothing(inbox, service):
     assert len(inbox.messages()) == 1
 
 
-def test_more_mails_than_one_request_names_are_deleted_by_several(scripted_inbox, scripted):
+def test_more_messages_than_one_request_allows_are_deleted_by_several(scripted_inbox, scripted):
     ids = [f"msg_{number:026}" for number in range(101)]
     scripted.say(scripted.json(b'{"deleted": 100}'), scripted.json(b'{"deleted": 1, "more": 2}'))
     assert scripted_inbox.delete_messages(ids) == 101
     assert [asked.target.count("id=") for asked in scripted.asked] == [100, 1]
 
 
-def test_all_mails_are_saved_as_one_file(client, service, tmp_path):
+def test_all_messages_are_saved_as_one_file(client, service, tmp_path):
     inbox = client.create(private=True)
     assert inbox.mbox() == b""
     service.deliver(inbox.address, b"Subject: first\r\n\r\nFrom here\r\n")
@@ -146,7 +146,7 @@ def test_all_mails_are_saved_as_one_file(client, service, tmp_path):
     box.close()
 
 
-def test_a_mail_shows_what_is_in_it(inbox, service):
+def test_a_message_has_its_content(inbox, service):
     message_id = service.deliver(inbox.address, MIXED)
     (mail,) = inbox.messages()
     assert (mail.id, mail.sender) == (message_id, "shop@shop.example")
@@ -160,7 +160,7 @@ def test_a_mail_shows_what_is_in_it(inbox, service):
     assert mail.size_bytes == len(MIXED)
 
 
-def test_an_attachment_is_fetched_when_asked_for(inbox, service):
+def test_an_attachment_is_fetched_on_demand(inbox, service):
     service.deliver(inbox.address, MIXED)
     (mail,) = inbox.messages()
     (attachment,) = mail.attachments
@@ -174,7 +174,7 @@ def test_an_attachment_is_fetched_when_asked_for(inbox, service):
         attachment.content()
 
 
-def test_a_text_that_a_list_cuts_is_whole_in_the_details(inbox, service):
+def test_a_text_that_is_truncated_in_a_list_is_complete_in_the_details(inbox, service):
     texts = [f"{number}".encode() * 3 * 1024 * 1024 for number in range(2)]
     for text in texts:
         service.deliver(inbox.address, b"Subject: long\r\n\r\n" + b"\r\n".join([text[:998]] * 2500) + b"\r\n")
@@ -186,7 +186,7 @@ def test_a_text_that_a_list_cuts_is_whole_in_the_details(inbox, service):
     assert len(first.text) > 2_000_000
 
 
-def test_mails_come_newest_first_over_as_many_pages_as_it_takes(inbox, service):
+def test_messages_are_listed_newest_first_over_several_pages(inbox, service):
     sent = [service.deliver(inbox.address) for _ in range(103)]
     assert [mail.id for mail in inbox.messages()] == sent[::-1]
     assert [mail.id for mail in inbox.messages(limit=101)] == sent[:1:-1]
@@ -194,14 +194,14 @@ def test_mails_come_newest_first_over_as_many_pages_as_it_takes(inbox, service):
     assert inbox.messages(limit=0) == []
 
 
-def test_pages_are_found_below_another_path_than_the_server_believes_in(connect, service):
+def test_pages_are_found_below_a_path_that_the_server_does_not_know(connect, service):
     with service.served(public_url="https://mail.example/inbox") as url:
         inbox = connect(url).create()
         sent = [service.deliver(inbox.address) for _ in range(101)]
         assert len(inbox.messages()) == len(sent)
 
 
-def test_an_empty_page_leads_on_when_there_is_another(scripted_inbox, scripted):
+def test_an_empty_page_leads_to_the_next_page_if_there_is_one(scripted_inbox, scripted):
     links = [f'Link: </api/v1/addresses/x@a.test/messages?before=msg_{number}>; rel="next"' for number in (5, 3)]
     scripted.say(*[scripted.messages(headers=[link]) for link in links], scripted.messages("msg_2"))
     assert [mail.id for mail in scripted_inbox.messages()] == ["msg_2"]
@@ -210,14 +210,14 @@ def test_an_empty_page_leads_on_when_there_is_another(scripted_inbox, scripted):
 @pytest.mark.parametrize(
     ("position", "ids"), [("before=msg_2", ["msg_3", "msg_2"]), ("before=msg_2", []), ("limit=100", [])]
 )
-def test_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted, position, ids):
+def test_reading_endless_pages_stops(scripted_inbox, scripted, position, ids):
     link = f'Link: </api/v1/addresses/x@a.test/messages?{position}>; rel="next"'
     scripted.say(scripted.messages(*ids, headers=[link]))
     with pytest.raises(api.NotTmpmaild):
         scripted_inbox.messages()
 
 
-def test_mails_are_kept_by_what_they_have(inbox, service):
+def test_messages_are_filtered_by_codes_and_links(inbox, service):
     service.deliver(inbox.address)
     mixed = service.deliver(inbox.address, MIXED)
     code = service.deliver(inbox.address, b"Subject: Your code is 481516\r\n\r\n")
@@ -225,13 +225,13 @@ def test_mails_are_kept_by_what_they_have(inbox, service):
     assert [mail.id for mail in inbox.messages(has=["code"])] == [code]
     assert inbox.messages(has=["code", "attachment"]) == []
     assert inbox.wait_for(has="code", timeout=5).id == code
-    with pytest.raises(ValueError, match="has takes code, link, attachment, verdict, not 'codes'"):
+    with pytest.raises(ValueError, match="has may contain code, link, attachment, verdict, not 'codes'"):
         inbox.messages(has="codes")
-    with pytest.raises(api.WaitTimeout, match="no mail with a link and an attachment came"):
+    with pytest.raises(api.WaitTimeout, match="no message with a link and an attachment arrived"):
         inbox.wait_for(has=["link", "attachment"], timeout=0)
 
 
-def test_mails_are_kept_by_sender_subject_text_and_position(inbox, service):
+def test_messages_are_filtered_by_sender_subject_text_and_position(inbox, service):
     first = service.deliver(inbox.address, b"From: A <a@shop.example>\r\nSubject: Welcome\r\n\r\ntext\r\n")
     second = service.deliver(inbox.address, b"From: b@bank.example\r\nSubject: Your & code\r\n\r\nlorem ipsum\r\n")
     for criteria, ids in [
@@ -266,7 +266,7 @@ def test_the_url_comes_from_the_environment_or_is_the_default(connect, monkeypat
         *("http://127.0.0.1:99999", "http://x:0", "http://x:-1", "http://a:b@x:port", "http://x/\ud800"),
     ],
 )
-def test_what_is_no_url_of_a_service_is_refused_at_once(connect, url):
+def test_an_invalid_url_of_a_service_is_refused_immediately(connect, url):
     with pytest.raises(ValueError, match="URL") as refused:
         connect(url)
     assert "a:b" not in str(refused.value)
@@ -275,12 +275,39 @@ def test_what_is_no_url_of_a_service_is_refused_at_once(connect, url):
 
 @pytest.mark.parametrize("name", ["subject", "sender", "text", "after"])
 @pytest.mark.parametrize("call", ["wait_for", "messages"])
-def test_what_no_request_can_carry_is_no_filter(inbox, call, name):
+def test_a_filter_that_a_request_cannot_carry_is_refused(inbox, call, name):
     with pytest.raises(ValueError, match=rf"^{name} is not valid text: '.ud800' has a lone surrogate$"):
         getattr(inbox, call)(**{name: "\ud800"})
 
 
-def test_what_no_request_can_carry_is_no_address(client):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sbject", ", did you mean subject?"),
+        ("timout", ", did you mean timeout?"),
+        ("foo", "; the filters are subject, sender, text, has, after, verdict, to"),
+    ],
+)
+@pytest.mark.parametrize("call", ["wait_for", "messages", "wait_for_code"])
+def test_an_unknown_argument_is_reported_with_a_similar_argument(inbox, call, name, hint):
+    with pytest.raises(TypeError) as refused:
+        getattr(inbox, call)(**{name: "x"})
+    assert str(refused.value) == f"unexpected argument {name}{hint}"
+
+
+def test_a_url_with_a_wrong_path_is_named(connect, url):
+    with pytest.raises(
+        api.NotFound, match=r"nothing at this path; is the path of http.*/inbox right\? \(404 not-found\)$"
+    ):
+        connect(f"{url}/inbox").create()
+
+
+def test_an_inbox_has_no_other_recipients_to_filter_by(inbox):
+    with pytest.raises(TypeError, match="to= is a filter for the list of all messages"):
+        inbox.messages(to="anna@shop.example")
+
+
+def test_an_address_that_a_request_cannot_carry_is_refused(client):
     with pytest.raises(ValueError, match=r"^local_part is not valid text"):
         client.create("\ud800")
     with pytest.raises(ValueError, match=r"^domain is not valid text"):
@@ -289,7 +316,7 @@ def test_what_no_request_can_carry_is_no_address(client):
         client.inbox("\ud800@mail.example.com")
 
 
-def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, service):
+def test_a_rate_limit_error_says_how_long_to_wait(connect, service):
     with service.served(TokenBuckets(10, 1)) as url:
         client = connect(url)
         client.domains()
@@ -298,7 +325,7 @@ def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, service):
         assert refused.value.retry_after_seconds == 6
 
 
-def test_a_patient_client_waits_as_long_as_it_is_told_but_a_minute_at_most(connect, scripted, fake_time):
+def test_a_patient_client_waits_as_long_as_the_server_says_but_at_most_a_minute(connect, scripted, fake_time):
     client = connect(scripted.url, time=fake_time, wait_out_rate_limit=True)
     scripted.say(*[scripted.problem(429, "rate-limited", "Retry-After: 6")] * 2, scripted.json(b'{"domains": []}'))
     assert client.domains() == []
@@ -308,7 +335,7 @@ def test_a_patient_client_waits_as_long_as_it_is_told_but_a_minute_at_most(conne
     assert fake_time.slept == [6, 6, 25, 25]
 
 
-def test_a_client_closes_what_is_its_own(url, portal):
+def test_a_client_closes_its_own_connections(url, portal):
     with api.Client(url) as client:
         assert client.domains()
     with pytest.raises(RuntimeError, match="closed"):
@@ -323,14 +350,14 @@ def test_a_client_closes_what_is_its_own(url, portal):
     portal.call(main)
 
 
-def test_a_client_leaves_open_what_it_was_given_and_may_be_closed_twice_without_a_request(url, http):
+def test_a_client_does_not_close_a_given_connection_pool_and_can_be_closed_twice(url, http):
     for client in (api.Client(url, http=http), api.Client(url)):
         client.close()
         client.close()
     assert not http.is_closed
 
 
-def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, service, portal):
+def test_an_abandoned_stream_is_closed(connect_async, url, service, portal):
     async def main():
         inbox = await connect_async(url).create()
         await portal_deliver(inbox.address)
@@ -347,7 +374,7 @@ def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, service, po
     wait_until(lambda: service.listeners() == before)
 
 
-def test_what_only_httpx2_can_be_told_is_told_to_it(scripted):
+def test_httpx2_options_are_passed_on(scripted):
     scripted.say(scripted.json(b'{"domains": []}'))
     with httpx2.Client(headers={"X-Team": "blue"}) as http:
         api.Client(scripted.url, http=http).domains()

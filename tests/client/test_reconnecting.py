@@ -1,4 +1,4 @@
-"""Following an inbox: at the real service, over streams that break, and the parser of Server-Sent Events."""
+"""Following an inbox on the real service and over broken streams, and parsing server-sent events."""
 
 import json
 from contextlib import closing
@@ -34,7 +34,7 @@ def ids(events):
 
 @pytest.fixture
 def play(scripted, scripted_inbox):
-    """Return a function that follows while the server gives one answer after the other."""
+    """Return a function that follows an inbox while the server sends one response after another."""
 
     def played(*answers, **more):
         scripted.say(*answers)
@@ -43,7 +43,7 @@ def play(scripted, scripted_inbox):
     return played
 
 
-def test_all_that_happens_is_told_until_the_address_is_deleted(inbox, service, at_once):
+def test_all_events_are_reported_until_the_address_is_deleted(inbox, service, at_once):
     sent = [service.deliver(inbox.address) for _ in range(2)]
     events = inbox.follow()
     assert [next(events).mail.id for _ in range(2)] == sent
@@ -76,13 +76,13 @@ def test_an_end_leaves_no_listener_behind(inbox, service):
     wait_until(lambda: service.listeners() == before)
 
 
-def test_an_address_that_is_over_already_is_an_error(inbox):
+def test_an_address_that_has_already_expired_is_an_error(inbox):
     inbox.delete()
     with pytest.raises(api.AddressExpired):
         next(inbox.follow())
 
 
-def test_a_broken_stream_is_resumed_without_gap_or_double(play, scripted, fake_time):
+def test_a_broken_stream_is_resumed_without_missing_or_repeated_events(play, scripted, fake_time):
     whole = message(SECOND)
     events = play(
         HEAD + message(FIRST) + whole[:-1],
@@ -94,19 +94,19 @@ def test_a_broken_stream_is_resumed_without_gap_or_double(play, scripted, fake_t
     assert [asked.headers.get("last-event-id") for asked in scripted.asked] == [None, FIRST, SECOND]
 
 
-def test_a_position_that_was_given_is_kept_until_there_is_a_newer(play, scripted):
+def test_a_given_position_is_used_until_there_is_a_newer_position(play, scripted):
     events = play(HEAD, HEAD + message(FIRST) + message(SECOND), HEAD + EXPIRED, after=FIRST)
     assert ids(events) == [SECOND]
     assert [asked.query for asked in scripted.asked] == [{"after": FIRST}] * 3
     assert [asked.headers.get("last-event-id") for asked in scripted.asked] == [None, None, SECOND]
 
 
-def test_a_server_that_keeps_closing_is_asked_less_and_less_often_until_a_stream_worked(play, fake_time):
+def test_a_server_that_keeps_closing_is_contacted_less_and_less_often_until_a_stream_works(play, fake_time):
     assert play(*[HEAD] * 7, HEAD + message(FIRST), HEAD + EXPIRED)[-1] == api.Expired()
     assert fake_time.slept == [0.5, 1, 2, 4, 8, 10, 10, 0.5]
 
 
-def test_proxies_refusals_and_restarts_are_put_up_with(play, scripted, fake_time):
+def test_proxies_refusals_and_restarts_are_tolerated(play, scripted, fake_time):
     events = play(
         HEAD + message(FIRST),
         scripted.gateway(),
@@ -119,30 +119,30 @@ def test_proxies_refusals_and_restarts_are_put_up_with(play, scripted, fake_time
     assert fake_time.slept == [0.5, 1, 2, 5, 20]
 
 
-def test_a_server_that_does_not_come_back_is_given_up(play, scripted, fake_time):
+def test_following_ends_if_the_server_does_not_come_back(play, scripted, fake_time):
     with pytest.raises(api.ConnectionLost, match="502 from a proxy"):
         play(HEAD + message(FIRST), *[scripted.gateway(502)] * 20)
     assert 60 <= fake_time() - 1000 <= 80
 
 
 @pytest.mark.parametrize("refusal", ["rate-limited", "too-many-streams"])
-def test_a_refusal_at_the_beginning_is_raised(play, scripted, refusal):
+def test_a_refusal_of_the_first_request_is_raised(play, scripted, refusal):
     with pytest.raises(api.Problem, match=refusal):
         play(scripted.problem(429, refusal, "Retry-After: 6"))
 
 
-def test_an_address_that_ended_while_the_stream_was_broken_is_told_as_expired(play, scripted):
+def test_an_address_that_ended_while_disconnected_is_reported_as_expired(play, scripted):
     assert play(HEAD + message(FIRST), scripted.problem(410, "address-expired"))[1:] == [api.Expired()]
 
 
-def test_an_address_that_was_forgotten_meanwhile_and_what_is_no_stream_are_errors(play, scripted):
+def test_a_forgotten_address_and_a_response_that_is_not_a_stream_are_errors(play, scripted):
     with pytest.raises(api.AddressNotFound):
         play(HEAD, scripted.problem(404, "address-not-found"))
     with pytest.raises(api.NotTmpmaild):
         play(scripted.json(b"{}"))
 
 
-def test_events_of_newer_servers_are_passed_over_and_their_fields_too(play):
+def test_unknown_events_and_fields_of_newer_servers_are_ignored(play):
     events = play(
         HEAD
         + b'id: x\nevent: opened\ndata: {"a": 1}\n\n:\n\n'
@@ -160,7 +160,7 @@ def test_events_of_newer_servers_are_passed_over_and_their_fields_too(play):
     [b"{", b"[]", b'{"id": 1}', b'{"id": "msg_1"}', b"\xff", b'{"x": ' + b"[" * 100_000],
     ids=lambda data: data[:20],
 )
-def test_an_event_that_is_none_of_ours_is_an_error(play, data):
+def test_an_unknown_event_is_an_error(play, data):
     with pytest.raises(api.NotTmpmaild, match="'message'"):
         play(HEAD + b"event: message\ndata: " + data + b"\n\n")
 
@@ -177,13 +177,13 @@ def events(*pieces):
     return [event for piece in pieces for event in parser.feed(piece)]
 
 
-def test_events_come_as_the_standard_has_them_and_octets_that_are_no_utf_8_are_replaced():
+def test_events_follow_the_standard_and_invalid_utf_8_is_replaced():
     assert events(STREAM) == EVENTS
     assert events(b"data: \xff\n\n") == [ServerSentEvent("message", "\ufffd", None)]
 
 
 @given(st.lists(st.integers(0, len(STREAM))))
-def test_it_does_not_matter_where_a_stream_is_cut(cuts):
+def test_it_does_not_matter_where_a_stream_is_split(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
     assert events(*[STREAM[start:end] for start, end in pairwise(edges)]) == EVENTS
 
@@ -192,7 +192,7 @@ def test_it_does_not_matter_where_a_stream_is_cut(cuts):
     ("lines", "event"),
     [
         ("event: x\ndata: y", ("x", "y", None)),
-        # one space belongs to the colon
+        # one space after the colon is not part of the value
         ("data:  y", ("message", " y", None)),
         ("data", ("message", "", None)),
         ("id\ndata: y", ("message", "y", "")),
@@ -202,18 +202,18 @@ def test_it_does_not_matter_where_a_stream_is_cut(cuts):
         (":data: z\ndata: y", ("message", "y", None)),
     ],
 )
-def test_fields_mean_what_the_standard_says(lines, event):
+def test_fields_have_the_meaning_that_the_standard_defines(lines, event):
     assert events(f"{lines}\n\n".encode()) == [ServerSentEvent(*event)]
 
 
 @pytest.mark.parametrize(("value", "retry_ms"), [("10000", 10000), ("x", None), ("-1", None), ("9" * 5000, None)])
-def test_a_retry_is_a_number_or_nothing(value, retry_ms):
+def test_a_retry_value_is_a_number_or_is_ignored(value, retry_ms):
     parser = EventStreamParser()
     parser.feed(f"retry: {value}\n\n".encode())
     assert parser.retry_ms == retry_ms
 
 
-def test_an_endless_line_costs_no_more_the_longer_it_gets():
+def test_the_cost_of_an_endless_line_grows_linearly():
     parser = EventStreamParser()
     for _ in range(20_000):
         assert parser.feed(b"data: " + b"x" * 100) == []

@@ -1,4 +1,4 @@
-"""What answers become: problems, other servers, nobody, newer servers; and that no error tells the token."""
+"""Errors from responses: problems, other servers, no server, newer servers; no error contains the token."""
 
 import logging
 import pickle
@@ -15,14 +15,14 @@ from tmpmaild.client import errors, transport
 from tmpmaild.client.transport import Request
 from tmpmaild.http.problems import PROBLEMS
 
-# What requests of this client never cause: they are ``Problem`` with their code.
+# This client's requests never cause these errors: they are raised as ``Problem`` with their code.
 NOT_OURS = {
     *("malformed-request", "cross-site", "method-not-allowed", "request-timeout", "body-too-large"),
     *("unsupported-media-type", "headers-too-large"),
 }
 
 
-def test_every_problem_that_a_caller_can_meet_is_an_exception_of_its_name():
+def test_every_problem_that_a_caller_can_get_is_an_exception_with_its_name():
     assert set(errors.PROBLEMS) == set(PROBLEMS) - NOT_OURS
     for code, kind in errors.PROBLEMS.items():
         assert kind.__name__ == "".join(word.capitalize() for word in code.split("-"))
@@ -30,7 +30,7 @@ def test_every_problem_that_a_caller_can_meet_is_an_exception_of_its_name():
 
 
 @pytest.mark.parametrize("code", sorted(PROBLEMS))
-def test_a_problem_is_raised_under_its_name(connect, scripted, code):
+def test_a_problem_is_raised_as_the_exception_with_its_name(connect, scripted, code):
     status = PROBLEMS[code].status
     members = b', "errors": [{"pointer": "/a", "detail": "b", "more": 1}], "more": 1'
     scripted.say(scripted.problem(status, code, members=members))
@@ -44,7 +44,7 @@ def test_a_problem_is_raised_under_its_name(connect, scripted, code):
     assert (type(again), str(again), again.errors) == (type(error), str(error), error.errors)
 
 
-def test_a_problem_is_told_without_pointers_and_with_one_full_stop_at_most(connect, scripted):
+def test_a_problem_is_shown_without_pointers_and_with_one_full_stop_at_most(connect, scripted):
     found = b'"errors": [{"pointer": "/a/b", "detail": "one"}, {"pointer": "q", "detail": "two"}, {"detail": "three"}]'
     told = []
     for body in [b'{"code": "x", "detail": "No way."}', b'{"code": "x", "detail": "Wrong.", %s}' % found]:
@@ -55,9 +55,7 @@ def test_a_problem_is_told_without_pointers_and_with_one_full_stop_at_most(conne
     assert told == ["No way (400 x)", "a.b: one; q: two; three (400 x)"]
 
 
-def test_a_problem_that_is_not_known_is_one_all_the_same_and_no_control_character_of_it_reaches_a_terminal(
-    connect, scripted
-):
+def test_an_unknown_problem_is_still_a_problem_and_its_control_characters_do_not_reach_a_terminal(connect, scripted):
     scripted.say(scripted.problem(418, "teapot", "Retry-After: Sat, 21 Nov 2026 03:00:00 GMT"))
     with pytest.raises(api.Problem) as raised:
         connect(scripted.url).domains()
@@ -70,18 +68,18 @@ def test_a_problem_that_is_not_known_is_one_all_the_same_and_no_control_characte
     assert str(raised.value) == "a\ufffd\ufffdb\ufffd (400 \ufffd[31m)"
 
 
-def test_text_of_any_language_is_shown_as_it_is_and_what_acts_on_a_terminal_or_is_no_text_is_replaced():
+def test_text_in_any_language_is_shown_unchanged_and_control_characters_are_replaced():
     for text in ("5\u00a0€", "東京\u3000駅", "\U0001f469\u200d\U0001f4bb", "naïve “so”"):
         assert errors.printable(text) == text
     for code in (0, 9, 10, 0x1B, 0x7F, 0x80, 0x9B, 0x61C, 0x200E, 0x2028, 0x2029, 0x202E, 0x2066, 0xD800):
         assert errors.printable(f"a{chr(code)}b") == "a\ufffdb", code
 
 
-def test_why_nobody_is_there_is_said(connect, nobody, url):
+def test_the_reason_for_an_unreachable_server_is_given(connect, nobody, url):
     for place, said in (
         (nobody, f"^{nobody}: connection refused; is tmpmaild running there\\?$"),
         ("http://nowhere.invalid", r"^http://nowhere\.invalid: (?!.*nknown error).*; is tmpmaild running there\?$"),
-        (url.replace("http", "https"), "no TLS connection .*; is it http:// there"),
+        (url.replace("http", "https"), "no TLS connection .*; does the server use http://"),
     ):
         with pytest.raises(api.ServiceUnreachable, match=said):
             connect(place).create()
@@ -108,7 +106,7 @@ def test_another_server_is_recognised(connect, scripted, body, more):
     assert scripted.url in str(raised.value)
 
 
-def test_a_server_that_is_none_for_http_is_recognised_and_a_redirect_told_and_not_followed(connect, scripted):
+def test_a_server_without_http_is_recognised_and_a_redirect_is_reported_and_not_followed(connect, scripted):
     scripted.say(b"SSH-2.0-OpenSSH_9.2p1\r\n\r\n")
     with pytest.raises(api.NotTmpmaild, match="does not speak HTTP"):
         connect(scripted.url).domains()
@@ -126,13 +124,13 @@ def test_a_proxy_without_a_service_is_recognised(connect, scripted, status):
 
 
 @pytest.mark.parametrize("octets", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
-def test_a_connection_that_breaks_is_said(connect, scripted, octets):
+def test_a_broken_connection_is_reported(connect, scripted, octets):
     scripted.say(octets)
     with pytest.raises(api.ConnectionLost, match="the connection broke"):
         connect(scripted.url).domains()
 
 
-def test_a_certificate_that_is_not_trusted_is_said():
+def test_an_untrusted_certificate_is_reported():
     refusal = ssl.SSLCertVerificationError(
         1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed (_ssl.c:1006)"
     )
@@ -144,7 +142,7 @@ def test_a_certificate_that_is_not_trusted_is_said():
     )
 
 
-def test_a_newer_server_has_more_fields_and_is_understood(connect, scripted):
+def test_additional_fields_of_a_newer_server_are_accepted(connect, scripted):
     more = {"colour": ["red"], "codes": [{"value": "481516", "kind": "otp"}], "from": "a@b.test"}
     scripted.say(scripted.address(owner={}), scripted.messages("msg_1", **more))
     (mail,) = connect(scripted.url).inbox("x@a.test").messages()
@@ -159,7 +157,7 @@ def test_the_plain_create_has_no_body(connect, scripted):
     assert [asked.body for asked in scripted.asked] == [b"", b'{"local_part":"name","private":true}']
 
 
-def test_the_token_stands_in_one_header_and_nowhere_else(connect, scripted, caplog):
+def test_the_token_is_in_one_header_field_and_nowhere_else(connect, scripted, caplog):
     caplog.set_level(logging.DEBUG)
     token = "5ecre7" * 8
     scripted.say(scripted.address(token=token), scripted.problem(404, "address-not-found"), b"")
@@ -180,20 +178,20 @@ def locals_of_the_client(error):
     return [text for frame in frames if "/tmpmaild/client/" in frame.filename for text in frame.locals.values()]
 
 
-def test_an_answer_that_does_not_come_is_said_with_how_long_it_was_waited_for():
+def test_a_missing_response_is_reported_with_the_time_waited():
     request = Request("http://a.test", "GET", "/api/v1/domains", read_seconds=30)
     error = transport.translated(request, httpx2.ReadTimeout("timed out"))
     assert isinstance(error, api.ConnectionLost)
-    assert str(error) == "http://a.test: no answer within 30 s"
+    assert str(error) == "http://a.test: no response within 30 s"
 
 
-def test_without_httpx2_it_says_what_to_install():
+def test_without_httpx2_the_error_names_the_package_to_install():
     code = "import sys; sys.modules['httpx2'] = None; import tmpmaild.client"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.endswith("ImportError: the client needs httpx2: pip install httpx2\n")
 
 
-def test_the_token_is_not_shown_by_an_answer_to_create_that_is_not_understood(connect, scripted):
+def test_an_invalid_response_to_create_does_not_reveal_the_token(connect, scripted):
     scripted.say(scripted.json(b'{"address": "x@a.test", "token": "5ecre7"}'))
     with pytest.raises(api.NotTmpmaild) as raised:
         connect(scripted.url).create()
@@ -201,6 +199,6 @@ def test_the_token_is_not_shown_by_an_answer_to_create_that_is_not_understood(co
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "ä", "\x7f"])
-def test_what_can_be_no_token_is_refused_and_not_shown(client, token):
-    with pytest.raises(ValueError, match=r"a token is made of printable ASCII characters$"):
+def test_an_invalid_token_is_refused_and_not_shown(client, token):
+    with pytest.raises(ValueError, match=r"a token consists of printable ASCII characters$"):
         client.inbox("x@mail.example.com", token)

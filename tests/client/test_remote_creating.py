@@ -1,4 +1,4 @@
-"""What an address can be created with reaches through every way to create one; each exception has its reason here."""
+"""Every way of creating an address supports every option; exceptions are listed here with reasons."""
 
 import inspect
 import re
@@ -14,9 +14,9 @@ from tmpmaild.mcp_server import tools
 TYPESCRIPT = Path(__file__).parents[2] / "clients/typescript/src"
 NOT_OF_THE_WISH = {"keep", "as_json", "server"}
 NOT_FOR_AGENTS = {
-    "private",  # they always are
-    "webhook",  # a mail that misleads the agent could have the others sent elsewhere
-    "faults",  # a script of a test, which is written with a kit
+    "private",  # an agent's inboxes are always private
+    "webhook",  # a message that misleads the agent could have other messages sent elsewhere
+    "faults",  # faults are for test scripts, which use a client
 }
 
 
@@ -27,22 +27,22 @@ def parameters(function):
 WISHES = set(parameters(Client.create))
 
 
-def test_the_clients_take_all_that_the_service_takes():
+def test_the_clients_accept_every_option_of_the_service():
     assert {field.encode_name for field in msgspec.structs.fields(CreateRequest)} == WISHES
     assert parameters(AsyncClient.create) == parameters(Client.create)
 
 
-def test_the_command_has_an_option_for_each():
+def test_the_command_has_an_option_for_every_wish():
     options = {option.name for option in main.commands["new"].params} - NOT_OF_THE_WISH
     assert options == WISHES
 
 
-def test_an_agent_may_wish_for_all_but_what_is_not_for_it():
+def test_an_agent_may_use_every_option_that_is_not_excluded():
     for function in (tools.Tools.create_inbox, tools.OwnInboxes.create):
         assert set(parameters(function)) == WISHES - NOT_FOR_AGENTS
 
 
-def test_the_typescript_client_takes_the_same():
+def test_the_typescript_client_accepts_the_same_options():
     source = (TYPESCRIPT / "service.ts").read_text()
     members = re.findall(r"^  (\w+)\?:", source.partition("interface NewInbox {")[2].partition("\n}")[0], re.MULTILINE)
     assert {re.sub(r"(?=[A-Z])", "_", name).lower() for name in members} == WISHES

@@ -1,4 +1,4 @@
-"""The client without ``await`` is made from the other one."""
+"""The synchronous client is generated from the asynchronous client."""
 
 import runpy
 from pathlib import Path
@@ -13,12 +13,12 @@ def script():
     return runpy.run_path(str(_SCRIPT))
 
 
-def test_the_client_without_await_is_what_the_script_makes_of_the_other(script):
+def test_the_synchronous_client_is_the_current_output_of_its_generator(script):
     made = (script["FOLDER"] / "sync.py").read_text()
     assert made == script["converted"]((script["FOLDER"] / "aio.py").read_text()), "run python tools/sync_client.py"
 
 
-def test_a_sentence_that_was_reworded_stops_the_script(script):
+def test_a_reworded_sentence_stops_the_generator(script):
     source = (script["FOLDER"] / "aio.py").read_text().replace("A client belongs to one event loop.", "")
     with pytest.raises(ValueError, match="A client belongs to one event loop"):
         script["converted"](source)

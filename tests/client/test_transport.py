@@ -1,4 +1,4 @@
-"""How requests leave this machine: proxies of the environment, certificates, and tokens without TLS."""
+"""How requests leave this machine: proxies in the environment, certificates, and tokens without TLS."""
 
 import socket
 import subprocess
@@ -15,7 +15,7 @@ ASK = "import sys; from tmpmaild.client import Client; print(Client(sys.argv[1])
 
 @pytest.fixture
 def proxy():
-    """Return the address of a proxy that answers nothing, and fails the test if anything reaches it."""
+    """Yield the address of a proxy; the test fails if a client connects to the proxy."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         yield f"127.0.0.1:{listener.getsockname()[1]}"
@@ -45,7 +45,7 @@ def set_proxies(monkeypatch, **variables):
     [{"HTTP_PROXY": "http://{}"}, {"ALL_PROXY": "socks5://{}"}, {"http_proxy": "{}"}, {"SSL_CERT_FILE": "/missing"}],
     ids=str,
 )
-def test_no_request_to_this_machine_goes_by_a_proxy(service, proxy, monkeypatch, host, variables):
+def test_no_request_to_this_machine_uses_a_proxy(service, proxy, monkeypatch, host, variables):
     set_proxies(monkeypatch, **{name: value.format(proxy) for name, value in variables.items()})
     port = service.url.rpartition(":")[2]
     with Client(f"http://{host}:{port}") as client:
@@ -62,7 +62,7 @@ def test_no_request_to_this_machine_goes_by_a_proxy(service, proxy, monkeypatch,
         ("https://127.0.0.1:1", {"SSL_CERT_FILE": "/dev/null"}, "certificates in /dev/null cannot be read: no cert"),
     ],
 )
-def test_what_the_environment_names_and_cannot_be_used_is_one_clear_line(monkeypatch, kind, url, variables, said):
+def test_invalid_environment_settings_are_reported_in_one_clear_line(monkeypatch, kind, url, variables, said):
     set_proxies(monkeypatch, **variables)
     with pytest.raises(ServiceUnreachable, match=said):
         kind(url)
@@ -89,15 +89,15 @@ def test_names_domains_and_networks_go_without_a_proxy(monkeypatch, host, no_pro
     ("url", "warns"),
     [("http://mail.example", True), ("https://mail.example", False), ("http://127.0.0.1:1", False)],
 )
-def test_a_token_that_others_can_read_on_its_way_is_warned_of_once(caplog, url, warns):
+def test_a_token_sent_without_tls_causes_one_warning(caplog, url, warns):
     transport._warn_of_clear_text.cache_clear()
     for token in (None, "secret", "secret"):
         transport.arguments(transport.Request(url, "GET", "/x", token))
     said = [record.getMessage() for record in caplog.records]
-    assert said == [f"{url}: tokens are sent without TLS and can be read on their way; use https"] * warns
+    assert said == [f"{url}: tokens are sent without TLS and can be read in transit; use https"] * warns
 
 
-def test_other_hosts_are_asked_by_the_proxy(service):
+def test_other_hosts_are_contacted_through_the_proxy(service):
     variables = environment(HTTP_PROXY=service.url)
     command = [sys.executable, "-c", ASK, "http://mail.example"]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a test asks of mail: several mails, none, the code, a link, an attachment, a look at it; with both clients."""
+"""Methods of both clients that tests use: several messages, no message, a code, a link, an attachment, a view."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ RICH = Path(__file__).with_name("views-verbs-rich.eml").read_bytes()
 
 @pytest.fixture
 def mail(inbox, service):
-    """Return a function that delivers a mail and returns it."""
+    """Return a function that delivers a message and returns it."""
 
     def delivered(raw):
         message_id = service.deliver(inbox.address, raw)
@@ -24,7 +24,7 @@ def mail(inbox, service):
     return delivered
 
 
-def test_several_mails_are_waited_for_and_come_oldest_first(inbox, service, at_once):
+def test_several_messages_are_awaited_and_returned_oldest_first(inbox, service, at_once):
     first = service.deliver(inbox.address, CODE)
     service.deliver(inbox.address)
     with service.listening():
@@ -37,11 +37,11 @@ def test_several_mails_are_waited_for_and_come_oldest_first(inbox, service, at_o
     assert [one.id for one in inbox.wait_for_messages(1, after=first, sender="shop", timeout=0)] == [second]
 
 
-def test_too_few_mails_are_counted_and_listed(inbox, service):
+def test_too_few_messages_are_counted_and_listed(inbox, service):
     for _ in range(2):
         service.deliver(inbox.address)
     with pytest.raises(
-        api.WaitTimeout, match=r"^2 of 3 mails with subject 'hello' came to .* within 0 s; what did come:"
+        api.WaitTimeout, match=r"^2 of 3 messages with subject 'hello' arrived at .* within 0 s; what arrived:"
     ) as late:
         inbox.wait_for_messages(3, subject="hello", timeout=0)
     assert len(late.value.arrived) == 2
@@ -49,14 +49,14 @@ def test_too_few_mails_are_counted_and_listed(inbox, service):
         inbox.wait_for_messages(0)
 
 
-def test_no_mail_is_a_success_only_after_the_time_has_passed(scripted_inbox, scripted, fake_time):
+def test_no_mail_is_a_success_only_after_the_whole_time_has_passed(scripted_inbox, scripted, fake_time):
     scripted.say(scripted.messages())
     before = fake_time()
     assert scripted_inbox.assert_no_mail(within=2) is None
     assert fake_time() - before == 2
 
 
-def test_a_mail_that_was_not_to_come_is_an_assertion_error_that_shows_it(inbox, service, at_once):
+def test_an_unwanted_message_is_an_assertion_error_that_shows_it(inbox, service, at_once):
     first = service.deliver(inbox.address, CODE)
     inbox.assert_no_mail(subject="confirm", after=first, within=0)
     inbox.assert_no_mail(subject="welcome", within=0)
@@ -68,13 +68,13 @@ def test_a_mail_that_was_not_to_come_is_an_assertion_error_that_shows_it(inbox, 
     assert isinstance(unexpected.value, api.UnexpectedMail)
     heading, line, *text = str(unexpected.value).splitlines()
     assert heading == (
-        f"a mail with sender 'shop' came to {inbox.address} after {first} although none was to come within 20 s:"
+        f"a message with sender 'shop' arrived at {inbox.address} after {first} although none was expected within 20 s:"
     )
     assert line.endswith("  shop@shop.example  Confirm")
     assert text == ["  | Your verification code is 481516", "  | Order: A-77"]
 
 
-def test_a_service_that_does_not_answer_is_no_proof_that_no_mail_came(scripted_inbox, scripted, fake_time):
+def test_a_service_that_does_not_respond_does_not_count_as_no_message(scripted_inbox, scripted, fake_time):
     scripted.say(scripted.messages(), scripted.problem(503, "stopping", "Retry-After: 5"))
     with pytest.raises(api.Stopping):
         scripted_inbox.assert_no_mail(within=3)
@@ -83,7 +83,7 @@ def test_a_service_that_does_not_answer_is_no_proof_that_no_mail_came(scripted_i
 @pytest.mark.parametrize(
     ("pattern", "found"), [(None, "481516"), (r"\d{4}", "4815"), (r"^Order: (\S+)$", "A-77"), (r"Conf\w+", "Confirm")]
 )
-def test_the_code_is_the_best_one_or_what_an_expression_finds_in_subject_or_text(inbox, mail, pattern, found):
+def test_the_code_is_the_best_code_or_the_match_of_an_expression_in_subject_or_text(inbox, mail, pattern, found):
     assert mail(CODE).get_code(pattern) == found
     assert inbox.wait_for_code(pattern=pattern, timeout=0) == found
 
@@ -93,14 +93,14 @@ def test_a_mail_without_the_code_is_shown_with_its_text(inbox, mail):
     with pytest.raises(api.NotInMail) as missing:
         one.get_code()
     heading, line, *text = str(missing.value).splitlines()
-    assert heading == f"this mail to {inbox.address} does not have a code:"
+    assert heading == f"the message to {inbox.address} does not have a code:"
     assert line.endswith("  a@b.example  Hi\ufffd[31m")
     assert text == ["  | one line"] * 15 + ["  | …"]
     with pytest.raises(LookupError, match="does not have a match of 'Ticket '"):
         one.get_code("Ticket ")
 
 
-def test_a_group_that_took_no_part_is_no_match(inbox, mail):
+def test_an_unmatched_group_is_not_a_match(inbox, mail):
     one = mail(CODE)
     with pytest.raises(api.NotInMail, match="does not have a match of"):
         one.get_code(r"Confirm(?: code (\d+))?")
@@ -109,14 +109,14 @@ def test_a_group_that_took_no_part_is_no_match(inbox, mail):
     assert one.get_code(r"code is (x?)") == ""
 
 
-def test_a_link_that_is_not_to_be_followed_is_one_of_the_links_and_not_the_link(mail):
+def test_a_link_that_should_not_be_followed_is_among_the_links_but_not_the_main_link(mail):
     one = mail(b"Subject: News\r\n\r\nUnsubscribe: https://shop.example/unsubscribe?u=8kq2\r\n")
     assert ([link.href for link in one.links], one.link) == (["https://shop.example/unsubscribe?u=8kq2"], None)
     with pytest.raises(api.NotInMail):
         one.get_link()
 
 
-def test_the_page_and_every_client_take_a_link_for_the_one_to_follow_from_the_same_confidence_on():
+def test_the_page_and_every_client_use_the_same_minimum_confidence_for_a_link():
     sources = {
         "tmpmaild/web/findings.js": r"const LIKELY = ([\d.]+);",
         "clients/typescript/src/mail.ts": r"const LIKELY = ([\d.]+);",
@@ -126,22 +126,22 @@ def test_the_page_and_every_client_take_a_link_for_the_one_to_follow_from_the_sa
         assert [float(one) for one in re.findall(pattern, (ROOT / path).read_text())] == [goals.LIKELY], path
 
 
-def test_a_wait_for_a_code_in_vain_shows_the_text_of_what_came(inbox, service):
+def test_an_unsuccessful_wait_for_a_code_shows_the_text_of_the_message(inbox, service):
     for number in range(5):
         service.deliver(inbox.address, b"Subject: hello\r\n\r\ntext %d\r\n" % number)
-    with pytest.raises(api.WaitTimeout, match="no mail with a code came to") as late:
+    with pytest.raises(api.WaitTimeout, match="no message with a code arrived at") as late:
         inbox.wait_for_code(timeout=0)
     lines = str(late.value).splitlines()
     assert len([line for line in lines if line.endswith("hello")]) == 5
     assert [line for line in lines if "|" in line] == [f"  | text {number}" for number in (2, 3, 4)]
 
 
-def test_an_expression_that_is_wrong_is_told_at_once(inbox):
+def test_an_invalid_expression_is_reported_immediately(inbox):
     with pytest.raises(Exception, match="unterminated"):
         inbox.wait_for_code(pattern="(", timeout=60)
 
 
-def test_a_code_at_the_end_of_a_huge_mail_is_found_too(inbox, service):
+def test_a_code_at_the_end_of_a_huge_message_is_found(inbox, service):
     for ticket in (b"4711", b"4712"):
         service.deliver(inbox.address, b"\r\n" + b"".join([b"x" * 900 + b"\r\n"] * 3000) + b"Ticket %b\r\n" % ticket)
     _, first = inbox.messages()
@@ -165,7 +165,7 @@ def test_a_link_is_chosen_by_its_text_and_its_url(inbox, mail, wanted, href):
     assert inbox.wait_for_link(**by_text, **by_url, timeout=0) == href
 
 
-def test_a_link_or_an_attachment_that_is_missing_is_told_with_those_that_are_there(mail):
+def test_an_error_for_a_missing_link_or_attachment_lists_the_existing_ones(mail):
     one = mail(RICH)
     with pytest.raises(api.NotInMail, match=r"does not have a link with text 'Confirm' and URL '/ORDERS/':") as missing:
         one.get_link(text="Confirm", url="/ORDERS/")
@@ -177,7 +177,7 @@ def test_a_link_or_an_attachment_that_is_missing_is_told_with_those_that_are_the
 
 def test_without_a_description_only_a_likely_link_is_returned(inbox, mail):
     one = mail(RICH)
-    with pytest.raises(api.NotInMail, match=r"does not have a link of confidence 0\.3 or more:") as missing:
+    with pytest.raises(api.NotInMail, match=r"does not have a link with a confidence of at least 0\.3:") as missing:
         one.get_link()
     assert "\n  has: https://shop.example/orders/7  Your order" in str(missing.value)
     with pytest.raises(api.WaitTimeout):
@@ -192,7 +192,7 @@ def test_an_attachment_is_chosen_by_its_name(mail, name, filename):
     assert found.content() in {b"%PDF-1", b"notes"}
 
 
-def test_the_link_to_unsubscribe_is_the_https_one_of_the_header_else_http(mail):
+def test_the_unsubscribe_link_is_the_https_link_in_the_header_or_else_the_http_link(mail):
     assert mail(RICH).unsubscribe_link == "https://shop.example/leave?id=7"
     http = b"List-Unsubscribe: <mailto:a@b.example>, <http://localhost:8000/leave>%b\r\n\r\n"
     assert mail(http % b"").unsubscribe_link == "http://localhost:8000/leave"
@@ -202,7 +202,7 @@ def test_the_link_to_unsubscribe_is_the_https_one_of_the_header_else_http(mail):
 
 
 class Page:
-    """A page of a browser that only remembers where it was led."""
+    """A stand-in for a browser page, which only records the URLs that it is told to open."""
 
     def __init__(self, is_async):
         self.urls = []

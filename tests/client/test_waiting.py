@@ -1,5 +1,9 @@
-"""Waiting for mail: at the real service, at servers and proxies that do not wait, and how late a wait may end."""
+"""Waiting for messages: with the real service, and through servers and proxies that do not wait.
 
+The tests also cover the latest time at which a wait may end.
+"""
+
+import asyncio
 import json
 import pickle
 import socket
@@ -21,16 +25,16 @@ CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification co
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
 
 
-def test_a_mail_that_comes_ends_a_wait(inbox, service, at_once):
+def test_a_new_message_ends_a_wait(inbox, service, at_once):
     with service.listening():
         found = at_once(inbox.wait_for, timeout=20)
     sent = service.deliver(inbox.address)
     assert found.result(5).id == sent
     service.deliver(inbox.address)
-    assert inbox.wait_for().id == inbox.wait_for(timeout=0).id == sent  # what is there already counts
+    assert inbox.wait_for().id == inbox.wait_for(timeout=0).id == sent  # a message that has already arrived counts
 
 
-def test_only_a_mail_that_was_meant_ends_a_wait(inbox, service, at_once):
+def test_only_a_matching_message_ends_a_wait(inbox, service, at_once):
     before = service.deliver(inbox.address, CODE)
     with service.listening():
         found = at_once(inbox.wait_for, sender="SHOP", subject="confirm", after=before, timeout=20)
@@ -40,7 +44,7 @@ def test_only_a_mail_that_was_meant_ends_a_wait(inbox, service, at_once):
     assert found.result(5).id == sent
 
 
-def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, service, at_once):
+def test_a_message_without_a_code_does_not_end_a_wait_for_a_code(inbox, service, at_once):
     service.deliver(inbox.address)
     with service.listening():
         code = at_once(inbox.wait_for_code, timeout=20)
@@ -49,7 +53,7 @@ def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, service, at_on
     assert code.result(5) == "481516"
 
 
-def test_a_mail_without_a_link_does_not_end_a_wait_for_one(scripted_inbox, scripted):
+def test_a_message_without_a_link_does_not_end_a_wait_for_a_link(scripted_inbox, scripted):
     links = [{"href": "https://a.test/?x=1&y", "confidence": 0.8}, {"href": "https://b.test"}]
     scripted.say(scripted.messages(FIRST), scripted.messages(SECOND, links=links))
     assert scripted_inbox.wait_for_link() == "https://a.test/?x=1&y"
@@ -65,14 +69,14 @@ def test_expiry_ends_a_wait(client, service, at_once):
         found.result(5)
 
 
-def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, service):
+def test_an_unsuccessful_wait_lists_the_other_messages(inbox, service):
     service.deliver(inbox.address, b"From: a@shop.example\r\nSubject: \x1b[31mSale\xc2\x9b\r\n\r\n481516\r\n")
     service.deliver(inbox.address, b"\r\n", sender="")
     with pytest.raises(TimeoutError) as late:
         inbox.wait_for(subject="confirm", sender="bank", timeout=0)
     first, *lines = str(late.value).splitlines()
     assert first == (
-        f"no mail with subject 'confirm' and sender 'bank' came to {inbox.address} within 0 s; what did come:"
+        f"no message with subject 'confirm' and sender 'bank' arrived at {inbox.address} within 0 s; what arrived:"
     )
     assert [line.split("  ")[2:] for line in lines] == [
         ["a@shop.example", "\ufffd[31mSale\ufffd"],
@@ -86,27 +90,27 @@ def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, service):
     assert (str(again), again.arrived) == (str(late.value), late.value.arrived)
 
 
-def test_a_wait_for_what_comes_after_a_mail_says_so(inbox, service):
+def test_the_error_of_a_wait_after_a_message_mentions_it(inbox, service):
     service.deliver(inbox.address)
     first = inbox.wait_for(timeout=0)
     with pytest.raises(api.WaitTimeout) as late:
         inbox.wait_for(subject="no", after=first, timeout=0)
     assert str(late.value) == (
-        f"no mail with subject 'no' came to {inbox.address} after {first.id} within 0 s; nothing else did after it"
+        f"no message with subject 'no' arrived at {inbox.address} after {first.id} within 0 s; no other message did after it"
     )
     service.deliver(inbox.address)
-    with pytest.raises(api.WaitTimeout, match=r"; what did come after it:\n.*hello\n    lacks subject 'no'$") as late:
+    with pytest.raises(api.WaitTimeout, match=r"; what arrived after it:\n.*hello\n    lacks subject 'no'$") as late:
         inbox.wait_for(subject="no", after=first, timeout=0)
     assert len(late.value.arrived) == 1
 
 
-def test_what_was_wanted_is_told_in_one_line_of_bearable_length(inbox):
-    with pytest.raises(api.WaitTimeout, match=r"^no mail with subject 'xx") as late:
+def test_the_wanted_message_is_described_in_one_line_of_limited_length(inbox):
+    with pytest.raises(api.WaitTimeout, match=r"^no message with subject 'xx") as late:
         inbox.wait_for(subject="x" * 3000, timeout=0)
     assert len(str(late.value)) < 400
 
 
-def test_the_real_service_holds_a_wait_to_its_end(inbox):
+def test_the_real_service_keeps_a_wait_open_until_its_end(inbox):
     with pytest.raises(api.WaitTimeout):
         inbox.wait_for(timeout=0.9)
 
@@ -121,7 +125,7 @@ def test_a_cancelled_wait_leaves_nothing_behind(connect_async, url, service, por
 
 
 def waiting_server(scripted, fake_time, arrives_after=None):
-    """Answer as a server that waits: after the asked time, or when the mail comes."""
+    """Respond like a server that waits: after the requested time, or when the message arrives."""
     begun = fake_time()
 
     def answer(asked):
@@ -133,14 +137,14 @@ def waiting_server(scripted, fake_time, arrives_after=None):
     return answer
 
 
-def test_a_long_wait_is_made_of_several(scripted_inbox, scripted, fake_time):
+def test_a_long_wait_consists_of_several_requests(scripted_inbox, scripted, fake_time):
     scripted.answer = waiting_server(scripted, fake_time, arrives_after=110)
     assert scripted_inbox.wait_for(timeout=120).id == FIRST
     assert [asked.query["wait"] for asked in scripted.asked] == ["50", "50", "20"]
     assert fake_time.slept == []
 
 
-def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripted):
+def test_a_check_without_a_wait_continues_after_empty_pages(scripted_inbox, scripted):
     link = f'Link: </api/v1/addresses/x@a.test/messages?has=code&after={SECOND}>; rel="next"'
     scripted.say(scripted.messages(headers=[link]), scripted.messages(THIRD, codes=[{"value": "481516"}]))
     assert scripted_inbox.wait_for(has="code", timeout=0).id == THIRD
@@ -156,24 +160,22 @@ def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripte
         ("wait_for", {}, None),
     ],
 )
-def test_the_service_is_asked_to_leave_out_mails_without_a_code_or_a_link(
-    scripted_inbox, scripted, call, asked, wanted
-):
+def test_the_client_requests_only_messages_with_a_code_or_a_link(scripted_inbox, scripted, call, asked, wanted):
     links = [{"href": "https://a.test/", "confidence": 0.8}]
     scripted.say(scripted.messages(FIRST, codes=[{"value": "481516"}], links=links, body="481516"))
     getattr(scripted_inbox, call)(**asked)
     assert scripted.asked[0].query.get("has") == wanted
 
 
-def test_a_wait_for_a_code_in_vain_lists_what_the_service_left_out(scripted_inbox, scripted):
+def test_an_unsuccessful_wait_for_a_code_lists_the_messages_without_a_code(scripted_inbox, scripted):
     scripted.answer = lambda asked: scripted.messages(*([] if "has" in asked.query else [FIRST]))
-    with pytest.raises(api.WaitTimeout, match=r"no mail with a code came to .*; what did come:\n"):
+    with pytest.raises(api.WaitTimeout, match=r"no message with a code arrived at .*; what arrived:\n"):
         scripted_inbox.wait_for_code(timeout=0)
 
 
-def test_the_reason_that_the_service_gives_is_told(scripted_inbox, scripted, fake_time):
-    scripted.say(scripted.json(json.dumps({"messages": [], "reason": "no mail came; refused: \x1b"}).encode()))
-    with pytest.raises(api.WaitTimeout, match=r"within 2\.5 s; no mail came; refused: \ufffd$"):
+def test_the_reason_given_by_the_service_is_reported(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.json(json.dumps({"messages": [], "reason": "no message arrived; refused: \x1b"}).encode()))
+    with pytest.raises(api.WaitTimeout, match=r"within 2\.5 s; no message arrived; refused: \ufffd$"):
         scripted_inbox.wait_for_code(timeout=2.5)
     assert {("wait" in asked.query, asked.query.get("explain")) for asked in scripted.asked} == {
         (True, "true"),
@@ -181,10 +183,10 @@ def test_the_reason_that_the_service_gives_is_told(scripted_inbox, scripted, fak
     }
 
 
-def test_a_message_without_what_was_wanted_is_not_called_no_mail(scripted_inbox, scripted, fake_time):
-    """The service's reason is about the last request, which was for what came after that message."""
+def test_a_message_without_the_wanted_part_is_not_reported_as_no_message(scripted_inbox, scripted, fake_time):
+    """The service's reason refers to the last request, which only covered the time after that message."""
     links = [{"href": "https://shop.example/help", "confidence": 0.1}]
-    nothing = {"messages": [], "reason": "no mail came, and none was refused: does your application send here?"}
+    nothing = {"messages": [], "reason": "no message arrived, and none was refused: does your application send here?"}
     scripted.say(
         scripted.messages(FIRST, subject="Welcome", codes=[{"value": "481516"}], links=links),
         scripted.json(json.dumps(nothing).encode()),
@@ -192,29 +194,103 @@ def test_a_message_without_what_was_wanted_is_not_called_no_mail(scripted_inbox,
     with pytest.raises(api.WaitTimeout) as late:
         scripted_inbox.wait_for_link(subject="welcome", url="/confirm", timeout=2)
     text = str(late.value)
-    assert text.startswith("no mail with subject 'welcome' and a link with URL '/confirm' came to ")
-    assert "no mail came" not in text
+    assert text.startswith("no message with subject 'welcome' and a link with URL '/confirm' arrived at ")
+    assert "no message arrived" not in text
     assert "does your application send here" not in text
     assert "    lacks a link with URL '/confirm'\n    codes: 481516\n    links: https://shop.example/help (0.1)" in text
 
 
-def test_a_refusal_is_told_although_something_came(scripted_inbox, scripted, fake_time):
-    nothing = {"messages": [], "reason": "no mail came; refused: RCPT TO:<x@y.example>: 550 5.7.1 Relaying denied"}
+def test_a_refusal_is_reported_even_if_a_message_arrived(scripted_inbox, scripted, fake_time):
+    nothing = {
+        "messages": [],
+        "reason": "no message arrived; refused: RCPT TO:<x@y.example>: 550 5.7.1 Relaying denied",
+    }
     scripted.say(scripted.messages(FIRST), scripted.json(json.dumps(nothing).encode()))
     with pytest.raises(
-        api.WaitTimeout, match=r"; refused: RCPT TO:<x@y\.example>: 550 5\.7\.1 Relaying denied; what did"
+        api.WaitTimeout, match=r"; refused: RCPT TO:<x@y\.example>: 550 5\.7\.1 Relaying denied; what arrived"
     ):
         scripted_inbox.wait_for_code(timeout=2)
 
 
-def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):
+def in_a_task(wait):
+    async def task():
+        wait()
+
+    asyncio.run(task())
+
+
+def in_a_callback(wait):
+    """Call a function as Playwright's synchronous API calls a test: in a running event loop, but outside any task."""
+    loop = asyncio.new_event_loop()
+    loop.call_soon(wait)
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+
+
+def in_a_thread(wait):
+    asyncio.run(asyncio.to_thread(wait))
+
+
+@pytest.mark.parametrize(("calls", "is_blocking"), [(in_a_task, True), (in_a_callback, False), (in_a_thread, False)])
+def test_a_wait_that_blocks_a_tests_event_loop_is_refused_with_an_explanation(
+    scripted, http, fake_time, calls, is_blocking
+):
+    question = "no message arrived, and none was refused: does your application send to SMTP on 127.0.0.1:25?"
+    scripted.say(scripted.address())
+    inbox = api.Client(scripted.url, http=http, clock=fake_time, sleep=fake_time.sleep).inbox("x@a.test")
+    scripted.say(scripted.json(json.dumps({"messages": [], "reason": question}).encode()))
+    said = []
+
+    def wait():
+        with pytest.raises(api.WaitTimeout) as ended:
+            inbox.wait_for(timeout=2.5)
+        said.append(str(ended.value))
+
+    calls(wait)
+    assert ("blocked the event loop of its thread" in said[0], question in said[0]) == (is_blocking, not is_blocking)
+    assert ("async_inbox" in said[0]) == is_blocking
+
+
+NO_ADDRESS = (404, "address-not-found")
+
+
+def test_a_wait_continues_until_the_first_message_creates_the_address(connect, scripted, fake_time):
+    scripted.say(*[scripted.problem(*NO_ADDRESS)] * 5, scripted.address())
+    inbox = connect(scripted.url, time=fake_time).inbox("x@a.test", timeout=10)
+    assert inbox.address == "x@a.test"
+    assert fake_time.slept == [0.1, 0.2, 0.4, 0.8, 1]
+
+
+def test_the_error_for_an_address_that_was_never_created_states_how_to_create_it_and_the_refusals(
+    connect, scripted, fake_time
+):
+    refusal = {"at": "2026-11-28T12:00:00Z", "client": "127.0.0.1", "command": "RCPT TO:<y@a.test>", "reason": "550 No"}
+    refusals = scripted.json(json.dumps({"refusals": [refusal]}).encode())
+    scripted.say(*[scripted.problem(*NO_ADDRESS)] * 3, refusals)
+    with pytest.raises(api.WaitTimeout) as late:
+        connect(scripted.url, time=fake_time).inbox("x@a.test", timeout=0.3)
+    assert str(late.value) == (
+        "no message to x@a.test arrived within 0.3 s, and there is no such address; a message creates an address only where "
+        "smtp.accept_unknown is create, or on a catcher; refused lately: RCPT TO:<y@a.test>: 550 No"
+    )
+
+
+def test_without_a_timeout_a_missing_address_is_an_error_at_once(connect, scripted, fake_time):
+    scripted.say(scripted.problem(*NO_ADDRESS))
+    with pytest.raises(api.AddressNotFound):
+        connect(scripted.url, time=fake_time).inbox("x@a.test")
+    assert fake_time.slept == []
+
+
+def test_messages_that_did_not_match_are_not_requested_again(scripted_inbox, scripted, fake_time):
     scripted.say(scripted.messages(FIRST, SECOND), scripted.messages(THIRD, codes=[{"value": "481516"}]))
     assert scripted_inbox.wait_for_code(subject="a b") == "481516"
     assert [asked.query.get("after") for asked in scripted.asked] == [None, SECOND]
     assert {asked.query["subject"] for asked in scripted.asked} == {"a+b"}
 
 
-def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, service):
+def test_all_existing_messages_are_checked_however_short_the_time(inbox, service):
     for _ in range(101):
         service.deliver(inbox.address)
     service.deliver(inbox.address, CODE)
@@ -222,16 +298,16 @@ def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, servi
 
 
 @pytest.mark.parametrize(("timeout", "slept"), [(2.5, [1, 1, 0.5]), (-5, [])])
-def test_it_is_looked_once_more_when_the_time_is_over(scripted_inbox, scripted, fake_time, timeout, slept):
+def test_a_last_check_follows_when_the_time_is_over(scripted_inbox, scripted, fake_time, timeout, slept):
     scripted.say(scripted.messages())
-    with pytest.raises(api.WaitTimeout, match="nothing else did"):
+    with pytest.raises(api.WaitTimeout, match="no other message did"):
         scripted_inbox.wait_for(timeout=timeout)
     assert (fake_time.slept, len(scripted.asked)) == (slept, len(slept) + 1)
 
 
 @pytest.mark.parametrize("way", [b"", "gateway"])
-def test_a_proxy_that_cuts_what_takes_long_is_asked_for_less(scripted_inbox, scripted, fake_time, way):
-    """It lets 30 seconds pass; the mail comes after 70."""
+def test_a_proxy_that_cuts_off_long_requests_gets_shorter_requests(scripted_inbox, scripted, fake_time, way):
+    """The proxy allows 30 seconds; the message arrives after 70."""
     waiting = waiting_server(scripted, fake_time, arrives_after=70)
     cut = scripted.gateway() if way == "gateway" else way
 
@@ -247,7 +323,7 @@ def test_a_proxy_that_cuts_what_takes_long_is_asked_for_less(scripted_inbox, scr
 
 
 @pytest.mark.parametrize("way", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "gateway"])
-def test_a_proxy_that_lets_nothing_wait_is_asked_each_second(scripted_inbox, scripted, fake_time, way):
+def test_a_proxy_that_allows_no_waiting_is_polled_every_second(scripted_inbox, scripted, fake_time, way):
     def answer(asked):
         if "wait" in asked.query:
             fake_time.seconds += 0.2
@@ -260,7 +336,7 @@ def test_a_proxy_that_lets_nothing_wait_is_asked_each_second(scripted_inbox, scr
     assert all(seconds <= 1 for seconds in fake_time.slept)
 
 
-def test_a_proxy_that_never_lets_anything_through_is_named_in_the_end(scripted_inbox, scripted, fake_time):
+def test_a_proxy_that_forwards_no_request_is_finally_reported(scripted_inbox, scripted, fake_time):
     scripted.say(scripted.gateway(502))
     with pytest.raises(api.WaitTimeout, match=r"the last request failed: http://.*: 502 from a proxy"):
         scripted_inbox.wait_for(subject="x", timeout=10)
@@ -268,14 +344,14 @@ def test_a_proxy_that_never_lets_anything_through_is_named_in_the_end(scripted_i
 
 
 @pytest.mark.parametrize("code", ["rate-limited", "too-many-streams", "stopping", "busy", "storage-unavailable"])
-def test_refusals_that_pass_are_waited_out(scripted_inbox, scripted, fake_time, code):
+def test_temporary_refusals_are_waited_out(scripted_inbox, scripted, fake_time, code):
     refusal = scripted.problem(PROBLEMS[code].status, code, "Retry-After: 6")
     scripted.say(*[refusal] * 3, scripted.messages(FIRST))
     assert scripted_inbox.wait_for(timeout=60).id == FIRST
     assert fake_time.slept == [6] * 3
 
 
-def test_the_whole_text_is_asked_for_again_while_that_is_refused_and_a_mail_that_is_gone_is_passed_over(
+def test_the_whole_text_is_requested_again_while_refused_and_a_deleted_message_is_skipped(
     scripted_inbox, scripted, fake_time
 ):
     cut = scripted.messages(FIRST, truncated=True)
@@ -295,9 +371,9 @@ def test_a_storm_of_refusals_is_waited_out_within_the_time_only(scripted_inbox, 
     assert isinstance(late.value.__cause__, api.RateLimited)
 
 
-def test_a_server_that_goes_away_in_the_middle_is_waited_for(scripted_inbox, scripted):
+def test_a_wait_continues_if_the_server_disappears(scripted_inbox, scripted):
     def last_answer(asked):
-        scripted.server.socket.close()  # from now on connections are refused
+        scripted.server.socket.close()  # the server now refuses connections
         return scripted.messages()
 
     scripted.answer = last_answer
@@ -305,7 +381,7 @@ def test_a_server_that_goes_away_in_the_middle_is_waited_for(scripted_inbox, scr
         scripted_inbox.wait_for(timeout=5)
 
 
-def test_a_server_that_was_never_there_is_not_waited_for(scripted_inbox, scripted, fake_time):
+def test_a_wait_fails_immediately_if_the_server_was_never_reachable(scripted_inbox, scripted, fake_time):
     scripted.close()
     with pytest.raises(api.ServiceUnreachable, match="connection refused; is tmpmaild running there"):
         scripted_inbox.wait_for(timeout=5)
@@ -313,7 +389,7 @@ def test_a_server_that_was_never_there_is_not_waited_for(scripted_inbox, scripte
 
 
 @pytest.mark.parametrize(("left_seconds", "longest_seconds"), [(0, 1), (0.3, 1.3), (7, 8), (60, 55), (inf, 55)])
-def test_a_server_that_says_nothing_is_not_listened_to_for_much_longer_than_the_time(left_seconds, longest_seconds):
+def test_a_silent_server_delays_a_wait_only_briefly(left_seconds, longest_seconds):
     service = RemoteService("http://a.test", clock=lambda: 0.0, wait_out_rate_limit=False)
     inbox = RemoteInbox(service, Address("x@a.test", datetime.now(UTC)), None)
     ask = next(Waiting(inbox, Filter(), MAIL, left_seconds).steps())
@@ -322,20 +398,20 @@ def test_a_server_that_says_nothing_is_not_listened_to_for_much_longer_than_the_
 
 @pytest.fixture
 def silent():
-    """Yield an address where connections are taken and never answered."""
+    """Yield the URL of a server that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
 def full():
-    """Yield an address where no more connections are taken, and none is refused."""
+    """Yield the URL of a server that neither accepts nor refuses further connections."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.create_connection(server.getsockname()):
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 def moved(inbox, url):
-    """Have an inbox at another place."""
+    """Point an inbox's client at a different server."""
     inbox._remote.service.url = url
     return inbox
 
@@ -350,7 +426,7 @@ def test_a_server_that_hangs_makes_a_wait_a_second_late_at_most(inbox, request, 
     assert time.monotonic() - begun > 0.9
 
 
-def test_what_came_instead_is_asked_for_within_the_same_second():
+def test_other_messages_are_requested_within_the_same_second():
     seconds = [0.0]
     service = RemoteService("http://a.test", clock=lambda: seconds[0], wait_out_rate_limit=False)
     inbox = RemoteInbox(service, Address("x@a.test", datetime.now(UTC)), None)
@@ -361,7 +437,7 @@ def test_what_came_instead_is_asked_for_within_the_same_second():
 
 
 @pytest.mark.parametrize("call", ["wait_for", "wait_for_code", "wait_for_link"])
-def test_a_timeout_that_is_no_number_is_refused(scripted_inbox, scripted, call):
+def test_a_timeout_that_is_not_a_number_is_refused(scripted_inbox, scripted, call):
     with pytest.raises(ValueError, match="a timeout is a number of seconds, not nan"):
         getattr(scripted_inbox, call)(timeout=nan)
     assert scripted.asked == []

@@ -1,4 +1,7 @@
-"""The embedded daemon as ini keys and a file configure it; their mistakes; what slows tests down or ends them."""
+"""The embedded daemon configured with ini keys and a file.
+
+Mistakes in the configuration are reported, as are settings that slow down or break tests.
+"""
 
 import re
 import socket
@@ -24,11 +27,11 @@ def configured(run_in, tmp_path_factory):
 
 def test_a_file_and_ini_keys_configure_the_daemon_and_the_first_refusal_for_the_rate_is_one_warning(configured):
     assert (configured.status, "3 passed, 1 warning" in configured.text) == (0, True), configured.text
-    assert "limits how often this machine may ask (429), so tests wait. In its configuration, add" in configured.text
+    assert "limits the request rate of this machine (429), so tests wait. In its configuration, add" in configured.text
     assert "rate_limit.requests_per_minute = 0" in configured.text
 
 
-def test_the_mistakes_of_a_file_and_of_ini_keys_are_told_with_their_place(run, tmp_path):
+def test_mistakes_in_a_file_and_in_ini_keys_are_reported_with_their_position(run, tmp_path):
     (tmp_path / "mail.toml").write_text('domians = []\n[smtp]\nlisten = "x"\nmax_message_bytes = "1 MB"\n')
     status, text = run(tests="def test_it(inbox): pass", ini="tmpmaild_config = mail.toml\ntmpmaild_domain = a_b..c\n")
     assert (status, "Traceback" in text) == (1, False), text
@@ -42,7 +45,7 @@ def test_the_mistakes_of_a_file_and_of_ini_keys_are_told_with_their_place(run, t
 
 
 def mistake(folder, **given):
-    """Return what is said of settings with which no daemon starts."""
+    """Return the error for settings that prevent the daemon from starting."""
     with pytest.raises(embedded.NoService) as refused, embedded.daemon(folder, embedded.Wanted(**given)):
         pass
     return str(refused.value)
@@ -57,7 +60,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path):
     assert mistake(tmp_path, config_file=only_unix) == told
 
 
-def test_a_second_run_with_the_same_fixed_port_is_told_which_one(tmp_path):
+def test_a_second_run_with_the_same_fixed_port_gets_an_error_that_names_the_port(tmp_path):
     file = tmp_path / "mail.toml"
     with socket.create_server(("127.0.0.1", 0)) as first_run:
         place = f"127.0.0.1:{first_run.getsockname()[1]}"
@@ -67,10 +70,10 @@ def test_a_second_run_with_the_same_fixed_port_is_told_which_one(tmp_path):
     assert place in told
 
 
-def test_two_certificates_are_one_too_many_and_without_trustme_it_says_what_to_install(tmp_path, monkeypatch):
+def test_two_certificates_are_refused_and_without_trustme_the_error_names_the_package_to_install(tmp_path, monkeypatch):
     file = tmp_path / "mail.toml"
     file.write_text('[smtp]\ntls_certificate = "mine.pem"\n')
-    told = f"{file}: smtp.tls_certificate: tmpmaild_tls makes one too; remove one of the two"
+    told = f"{file}: smtp.tls_certificate: tmpmaild_tls also creates a certificate; remove one of the two settings"
     assert mistake(tmp_path, config_file=file, has_tls=True) == told
     monkeypatch.setitem(sys.modules, "trustme", None)
     assert mistake(tmp_path, has_tls=True) == "tmpmaild_tls needs trustme: pip install trustme"
@@ -92,13 +95,13 @@ def killed(run_in, tmp_path_factory):
     return run_in(tmp_path_factory.mktemp("killed"), tests=KILLED)
 
 
-def test_a_daemon_that_dies_is_named_by_the_test_and_those_after_it_and_an_inbox_that_cannot_be_deleted_warns(killed):
+def test_a_dead_daemon_is_reported_by_the_test_and_later_tests_and_a_failed_deletion_is_a_warning(killed):
     assert (killed.status, "1 failed, 1 passed, 1 warning, 3 errors" in killed.text) == (1, True), killed.text
-    assert killed.text.count("the embedded daemon ended before the tests did (exit -9)") >= 2
+    assert killed.text.count("the embedded daemon stopped before the tests finished (exit -9)") >= 2
     told = r"UserWarning: tmpmaild: \S+@mail.example.com was not deleted: http://\S+: connection refused"
     assert re.search(told, killed.text), killed.text
 
 
 @pytest.mark.parametrize("name", ["tmpmail_ca_file", "tmpmail_smtps"])
-def test_what_only_tls_has_says_what_to_set(killed, name):
+def test_fixtures_that_need_tls_state_the_key_to_set(killed, name):
     assert f"tmpmaild: {name} needs the embedded daemon and tmpmaild_tls = true" in killed.text

@@ -1,4 +1,4 @@
-"""However a session ends, no daemon is left behind."""
+"""A session never leaves a daemon behind, even if the session is interrupted or killed."""
 
 import os
 import select
@@ -19,13 +19,14 @@ TESTS = Path(__file__).parent.joinpath("suites/embedded_ending.py").read_text()
     ],
     ids=["ctrl-C", "SIGTERM", "SIGKILL under xdist"],
 )
-def test_a_session_that_is_ended_takes_its_daemon_along(start_pytest, tmp_path, number, options):
+def test_a_terminated_session_stops_its_daemon(start_pytest, tmp_path, number, options):
     os.mkfifo(tmp_path / "fifo")
-    reading = os.open(tmp_path / "fifo", os.O_RDWR)  # so that neither side waits for the other to open it
+    # With O_RDWR, neither side waits for the other side to open the pipe.
+    reading = os.open(tmp_path / "fifo", os.O_RDWR)
     process = start_pytest(TESTS, *options)
     assert select.select([reading], [], [], 60)[0], "the test did not start"
     daemon = os.pidfd_open(int(os.read(reading, 100)))
-    os.killpg(process.pid, number)  # as a terminal does, and a CI that has waited long enough
-    assert select.select([daemon], [], [], 30)[0], "the daemon lives on"
+    os.killpg(process.pid, number)  # terminals do this, and CI systems when a job times out
+    assert select.select([daemon], [], [], 30)[0], "the daemon is still running"
     os.close(daemon)
     os.close(reading)

@@ -1,4 +1,4 @@
-"""Which service the tests talk to, and where mail for it goes."""
+"""The choice of the service for the tests, and of the server that accepts mail for it."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tmpmaild.pytest_plugin import embedded
 
 
 class Unconfigured:
-    """What pytest was told: nothing, in this session."""
+    """The configuration of a pytest session without any options."""
 
     def getoption(self, _name):
         return None
@@ -28,7 +28,7 @@ def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environmen
     status, text = run("-rP", tests=TESTS, ini=INI, **ENVIRONMENT)
     assert (status, "asked http://ini.test:8025 mx.ini.test 25\n" in text) == (0, True), text
 
-    # The other half in a run that looks at one more thing: once installed, the plugin is loaded by its name, not twice.
+    # This run uses the option. It also checks that an installed plugin is loaded by name, and only once.
     installed = tmp_path / "installed-1.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: installed\nVersion: 1\n")
@@ -53,26 +53,26 @@ def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environmen
         ("192.0.2.7:2525", ("192.0.2.7", 2525)),
     ],
 )
-def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, place):
+def test_a_mail_server_without_a_port_uses_1025_on_this_machine_and_25_elsewhere(text, place):
     assert embedded.smtp_server(text) == place
 
 
 @pytest.mark.parametrize(
     "text", ["", ":25", "mx.test:smtp", "mx.test:99999", "mx.test:0", "mx.test/path", "smtp://mx.test", "::1"]
 )
-def test_what_is_no_mail_server_is_said(text):
+def test_an_invalid_mail_server_is_reported(text):
     with pytest.raises(embedded.NoService, match="is not a mail server, expected HOST or HOST:PORT"):
         embedded.smtp_server(text)
 
 
-def test_what_is_no_url_is_said_without_a_traceback(run):
+def test_an_invalid_url_is_reported_without_a_traceback(run):
     status, text = run("--tmpmaild-url=mail.example.org:8025", tests=TESTS)
     assert (status, "Traceback" in text) == (1, False)
-    assert "tmpmaild: 'mail.example.org:8025' is not a URL of a service; one looks like http://127.0.0.1:8025" in text
+    assert "tmpmaild: 'mail.example.org:8025' is not the URL of a service, such as http://127.0.0.1:8025" in text
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "ftp://x", "http://user:secret@x", "http://x/?x=1"])
-def test_what_no_client_takes_for_a_url_is_no_service(monkeypatch, url):
+def test_a_url_that_no_client_accepts_is_refused(monkeypatch, url):
     monkeypatch.setenv("TMPMAILD_URL", url)
     with pytest.raises(embedded.NoService, match="URL") as refused:
         embedded.given(Unconfigured())

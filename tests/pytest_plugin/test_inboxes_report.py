@@ -1,4 +1,4 @@
-"""What a failed test shows of its mails."""
+"""The messages in the report of a failed test."""
 
 import json
 import re
@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent.joinpath("suites/inboxes_report.py").read_text()
 
 @pytest.fixture(scope="module")
 def shown(run_in, service, tmp_path_factory):
-    """Return what is reported of each test."""
+    """Return the reports of all tests by name."""
     folder = tmp_path_factory.mktemp("report")
     text = run_in(folder, *service, "-p", "anyio.pytest_plugin", "-l", tests=TESTS, ini="anyio_mode = auto\n").text
     parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+)\S* _+$", text, flags=re.MULTILINE)
@@ -19,15 +19,15 @@ def shown(run_in, service, tmp_path_factory):
 
 
 def listing(text):
-    """Return the lines below the title of each section of ours."""
+    """Return the lines below the title of each of our sections."""
     sections = re.findall(
-        r"^-+ tmpmaild: mails of \S+@mail\.example\.com -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE
+        r"^-+ tmpmaild: messages of \S+@mail\.example\.com -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE
     )
     return [one.splitlines() for one in sections]
 
 
 @pytest.mark.parametrize("name", ["test_plain", "test_whose_fixture_fails"])
-def test_a_failure_shows_sender_subject_code_link_and_text_and_nothing_that_acts_on_a_terminal(shown, name):
+def test_a_failure_shows_sender_subject_code_link_and_text_without_control_sequences(shown, name):
     ((first, *rest),) = listing(shown[name])
     assert re.fullmatch(r"2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00  shop@shop\.example  Wel\ufffd\[31mcome", first)
     assert rest == [
@@ -38,42 +38,44 @@ def test_a_failure_shows_sender_subject_code_link_and_text_and_nothing_that_acts
     ]
 
 
-def test_every_inbox_is_shown_where_something_failed_and_never_its_token(shown):
+def test_a_failure_shows_every_inbox_but_never_its_token(shown):
     (token,) = re.findall(r"^token (\S+)$", shown["test_plain"], re.MULTILINE)
     assert len(token) > 30
     assert shown["test_plain"].count(token) == 1
     ((mail,),) = listing(shown["test_with_await"])
     assert mail.endswith("  shop@shop.example  awaited")
     empty, (mail,) = listing(shown["test_several"])
-    assert empty == ["none came"]
+    assert empty == ["no messages"]
     assert mail.endswith("second")
     assert listing(shown["test_without"]) == []
     assert "test_good" not in shown
 
 
-def test_what_is_shown_is_bounded(shown):
+def test_the_report_has_a_limited_length(shown):
     ((older, *lines),) = listing(shown["test_many"])
-    assert older == "(older ones are left out; these are the 10 newest)"
+    assert older == "(older messages are left out; these are the 10 newest)"
     assert [line.rpartition(" ")[2] for line in lines if "  number " in line] == [str(one) for one in range(2, 12)]
     assert len(lines) < 200
     assert max(map(len, lines)) < 220
 
 
-def test_what_the_mail_server_refused_in_the_time_of_the_test_is_shown(shown):
+def test_refusals_by_the_mail_server_during_the_test_are_shown(shown):
     lines = re.search(
-        r"^-+ tmpmaild: what the mail server refused meanwhile -+\n(.*)\n(.*)\n", shown["test_refused"], re.MULTILINE
+        r"^-+ tmpmaild: refused by the mail server in the meantime -+\n(.*)\n(.*)\n",
+        shown["test_refused"],
+        re.MULTILINE,
     )
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d  127\.0\.0\.1  RCPT TO:<no-one@mail\.example\.com>  550 5\.1\.1 No such address here", lines[1]
     )
     assert lines[2].endswith("RCPT TO:<kate@mial.example.com>  550 5.7.1 Relaying denied")
-    assert [name for name, text in shown.items() if "refused meanwhile" in text] == ["test_refused"]
+    assert [name for name, text in shown.items() if "refused by the mail server" in text] == ["test_refused"]
 
 
-def test_an_inbox_that_cannot_be_read_is_said_below_the_failure(shown):
+def test_an_unreadable_inbox_is_reported_below_the_failure(shown):
     ((line,),) = listing(shown["test_deleted"])
     assert "assert False" in shown["test_deleted"]
-    assert re.fullmatch(r"they cannot be read: .*\(410 address-expired\)", line)
+    assert re.fullmatch(r"the messages cannot be read: .*\(410 address-expired\)", line)
 
 
 ATTACHED = Path(__file__).parent.joinpath("suites/inboxes_report_attached.py").read_text()

@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md and of the pages below it are there as they run here, or linked."""
+"""The pages docs/testing.md and docs/testing/* show the examples exactly as they run here, or link to them."""
 
 import inspect
 import os
@@ -36,7 +36,7 @@ def example(tmp_path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_each_example_is_in_the_guide_to_the_letter_or_linked(path):
+def test_each_example_is_in_the_guide_unchanged_or_linked(path):
     link = f"](../../{path.relative_to(ROOT)})"
     assert path.read_text() in BLOCKS or any(link in text for text in PAGES.values())
 
@@ -50,15 +50,15 @@ def test_every_page_is_in_the_list_of_pages():
     assert [name for name in PAGES if name != "testing" and f"](testing/{name}.md)" not in PAGES["testing"]] == []
 
 
-def test_every_fixture_option_and_ini_key_stands_in_the_guide():
+def test_every_fixture_option_and_ini_key_is_in_the_guide():
     source = Path(pytest_plugin.__file__).read_text(encoding="utf-8")
     fixtures = re.findall(r"^@pytest\.fixture.*\ndef ([a-z]\w+)", source, re.MULTILINE)
     options = re.findall(r'add(?:option|ini)\("([\w-]+)"', source)
-    assert (len(fixtures), len(options)) == (8, 10)
+    assert (len(fixtures), len(options)) == (9, 10)
     assert [name for name in fixtures + options if f"`{name}`" not in PAGES["pytest"]] == []
 
 
-def test_every_call_of_an_inbox_and_of_a_mail_stands_in_the_guide():
+def test_every_method_of_an_inbox_and_of_a_message_is_in_the_guide():
     calls = [name for kind in (Inbox, Mail) for name, value in vars(kind).items() if inspect.isfunction(value)]
     public = [name for name in calls if not name.startswith("_")]
     assert len(public) > 12
@@ -90,7 +90,7 @@ def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_
 
 
 @pytest.mark.proof
-def test_a_backend_of_django_signs_mail_and_without_the_signature_nothing_is_proven(example, run, tmp_path):
+def test_a_django_backend_signs_mail_and_without_the_signature_mail_is_not_authentic(example, run, tmp_path):
     names = ("signed_mail.py", "signed_settings.py", "test_signed_mail.py")
     example(*[f"django_signed/{name}" for name in names])
     zones = re.search(r"```text\n(shop\.example.*?)```", PAGES["senders"], re.DOTALL)[1]
@@ -107,9 +107,10 @@ def test_a_backend_of_django_signs_mail_and_without_the_signature_nothing_is_pro
 
 @pytest.mark.proof
 @pytest.mark.needs("chromium")
-def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, run, service, tmp_path):
+def test_a_browser_signs_up_with_the_code_in_the_message_and_shows_the_message(example, run, service, tmp_path):
     example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")
-    (tmp_path / "chromium").symlink_to(peers.which("chromium-headless-shell"))  # it starts in half the time
+    # The headless shell starts in half the time.
+    (tmp_path / "chromium").symlink_to(peers.which("chromium-headless-shell"))
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     status, text = run(*service, "-p", "anyio.pytest_plugin", ini="pythonpath = .\n", PATH=path)
     assert (status, "2 passed" in text) == (0, True), text

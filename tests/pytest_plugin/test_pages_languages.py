@@ -1,4 +1,4 @@
-"""The pages of languages without a client: each helper is short, signs up at an application, and says why no mail came."""
+"""The pages for languages without a client: each helper is short, handles a sign-up, and reports a missing message."""
 
 import shutil
 import smtplib
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 JARS = "/usr/share/java/*"
 XUNIT = Path(__file__).parents[1] / "support/xunit.cs"
 ASSEMBLIES = "-r:System.Net.Http.dll -r:System.Runtime.Serialization.dll"
-# What runs the tests of each.
+# The command that runs each language's tests.
 COMMANDS = {
     "bats": ["bats", "sign-up.bats"],
     "csharp": ["sh", "-c", f"mcs -warnaserror {ASSEMBLIES} -out:test.exe *.cs {XUNIT} && mono test.exe"],
@@ -35,7 +35,7 @@ MAIL = "From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification cod
 
 
 class Shop(BaseHTTPRequestHandler):
-    """An application that lets those in who have the code of its mail, or follow its link."""
+    """An application that admits users who enter the code or follow the link from its message."""
 
     def __init__(self, smtp, domain, *given):
         self._smtp = smtp
@@ -79,7 +79,7 @@ def serving(smtp, domain=""):
 
 
 def run(language, folder, smtp, url, domain=""):
-    """Run the tests of a language against a new application; return the exit code and what was printed."""
+    """Run the tests of a language against a new application; return the exit code and the output."""
     with serving(smtp, domain) as shop_url:
         env = daemons.environment(TMPMAILD_URL=url, SHOP_URL=shop_url, GOFLAGS="-count=1")
         done = daemons.finished(COMMANDS[language], cwd=folder, env=env, timeout=120)
@@ -93,7 +93,7 @@ def run(language, folder, smtp, url, domain=""):
         for name in COMMANDS
     ],
 )
-def test_a_sign_up_takes_a_helper_of_forty_lines_that_says_why_no_mail_came(language, service, tmp_path):
+def test_a_sign_up_takes_a_helper_of_forty_lines_that_reports_why_no_message_arrived(language, service, tmp_path):
     url, smtp = (option.partition("=")[2] for option in service)
     host, _, port = smtp.partition(":")
     folder = shutil.copytree(EXAMPLES / language, tmp_path / language)

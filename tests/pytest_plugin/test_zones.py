@@ -1,4 +1,4 @@
-"""``tmpmaild_dns``: the example of its page, and its mistakes."""
+"""``tmpmaild_dns``: the example on its page, and errors."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ INI, ZONES, SHOP, TEST, FAILURE, *_ = re.findall(r"```\w+\n(.*?)```", PAGE, re.D
 OTHER_KEY = Path(__file__).parent.joinpath("suites/zones_other_key.py").read_text()
 
 
-def test_the_example_of_the_page_passes_and_fails_as_it_says(run, tmp_path):
+def test_the_example_on_the_page_passes_and_fails_as_documented(run, tmp_path):
     (tmp_path / "zones.txt").write_text(ZONES)
     (tmp_path / "shop.py").write_text(SHOP)
     status, text = run(tests=TEST + OTHER_KEY, ini=f"{INI.partition(chr(10))[2]}pythonpath = .\n")
@@ -29,7 +29,7 @@ def _mistake(zone_file):
     return str(caught.value)
 
 
-def test_what_is_wrong_with_the_file_is_told(tmp_path, monkeypatch):
+def test_mistakes_in_the_file_are_reported(tmp_path, monkeypatch):
     file = tmp_path / "zones.txt"
     assert _mistake(file).startswith(f"tmpmaild_dns: {file}: ")
     file.write_text("shop.example. 60 IN TXT\n")

@@ -1,12 +1,12 @@
-"""The errors that the client raises, as one hierarchy, and the excerpts of messages that they show.
+"""The hierarchy of the client's errors, and the message excerpts that they show.
 
     TmpmaildError
     ├── ServiceUnreachable    no response
     │   └── ConnectionLost    the request was sent, but no response from the service arrived
     ├── NotTmpmaild           a response arrived, but not from tmpmaild
-    ├── WaitTimeout           (also a TimeoutError) the message did not arrive in time; lists those that did
+    ├── WaitTimeout           (also a TimeoutError) the message did not arrive in time; lists other messages
     ├── UnexpectedMail        (also an AssertionError) an unexpected message arrived; lists it
-    ├── NotAuthenticated      (also an AssertionError) the domain is not the verified sender; says why
+    ├── NotAuthenticated      (also an AssertionError) the domain is not the verified sender; gives the reason
     ├── NotInMail             (also a LookupError) the message has no such code, link or attachment; shows its text
     └── Problem               the service refused the request; has a subclass for each ``code`` that callers can get
 
@@ -45,11 +45,11 @@ class TmpmaildError(Exception):
 
 
 class ServiceUnreachable(TmpmaildError):
-    """The URL did not respond: connection refused, unknown host, TLS error, connection timeout."""
+    """The URL did not respond: connection refused, unknown host, TLS error or connection timeout."""
 
 
 class ConnectionLost(ServiceUnreachable):
-    """The connection or a proxy failed after the request was sent; it is not known whether it was carried out."""
+    """The connection or a proxy failed after the request was sent; the request may or may not have been carried out."""
 
 
 class NotTmpmaild(TmpmaildError):
@@ -59,7 +59,8 @@ class NotTmpmaild(TmpmaildError):
 class WaitTimeout(TmpmaildError, TimeoutError):
     """No matching message arrived in time.
 
-    ``arrived`` contains the messages that arrived instead, oldest first; if listing them failed, those seen before.
+    ``arrived`` contains the messages that arrived instead, oldest first. If listing them failed, ``arrived`` contains
+    the messages received so far.
     """
 
     def __init__(self, message: str, *, arrived: Sequence[Message] = ()) -> None:
@@ -68,22 +69,23 @@ class WaitTimeout(TmpmaildError, TimeoutError):
 
 
 class UnexpectedMail(TmpmaildError, AssertionError):
-    """A message arrived although none was expected."""
+    """An unexpected message arrived."""
 
 
 class NotAuthenticated(TmpmaildError, AssertionError):
-    """The domain is not the verified sender of the message. The error text says why, with the DNS answers."""
+    """The domain is not the verified sender of the message. The error text gives the reason and the DNS answers."""
 
 
 class NotInMail(TmpmaildError, LookupError):
-    """The message has no such code, link or attachment. The error shows the beginning of its text."""
+    """The message has no such code, link or attachment. The error shows the beginning of the message's text."""
 
 
 class Problem(TmpmaildError):
-    """The service refused the request (RFC 9457). Codes without a subclass below raise this class.
+    """The service refused the request (RFC 9457). Problems whose code has no subclass below raise this class.
 
-    ``status`` is the HTTP status, ``code`` the stable name, ``detail`` the text for people. ``errors`` lists the
-    invalid parts of a request. ``retry_after_seconds`` is None if the server did not send Retry-After.
+    ``status`` is the HTTP status, ``code`` is the problem's stable name, and ``detail`` is its description for people.
+    ``errors`` lists the invalid parts of a request. ``retry_after_seconds`` is None if the server did not send
+    Retry-After.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class Problem(TmpmaildError):
         self.retry_after_seconds = retry_after_seconds
 
     def __str__(self) -> str:
-        # The errors of the parts are more specific than the detail.
+        # The errors of the individual parts are more specific than the detail.
         text = "; ".join(map(str, self.errors)) or self.detail or self.code
         return f"{printable(text.rstrip('.'), 10 * _MAX_CHARACTERS)} ({self.status} {self.code})"
 
@@ -148,15 +150,15 @@ class AddressExpired(Problem):
 
 
 class InvalidRequest(Problem):
-    """A value in the request is not allowed; ``errors`` says which."""
+    """A value in the request is not allowed; ``errors`` lists the invalid values."""
 
 
 class RateLimited(Problem):
-    """The client sent too many requests; the next one is allowed after ``retry_after_seconds``."""
+    """The client sent too many requests; the next request is allowed after ``retry_after_seconds``."""
 
 
 class TooManyStreams(Problem):
-    """The client has as many open waits and streams as the server allows; one of them has to end first."""
+    """The client has as many open waits and streams as the server allows; a wait or a stream must be closed first."""
 
 
 class InternalError(Problem):
@@ -194,7 +196,7 @@ PROBLEMS: dict[str, type[Problem]] = {_code(kind): kind for kind in Problem.__su
 
 
 TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
-"""Problems after which a request can be repeated."""
+"""Problems after which a request can be retried."""
 
 
 def heading(received_at: datetime, sender: str, subject: str) -> str:
@@ -204,7 +206,7 @@ def heading(received_at: datetime, sender: str, subject: str) -> str:
 
 
 def beginning(text: str) -> Iterator[str]:
-    """Yield the first nonempty lines of a text, each after a bar; an ellipsis follows if there is more text."""
+    """Yield the first nonempty lines of a text, each preceded by a bar; an ellipsis follows if there is more text."""
     lines = [line for line in text[: _MAX_EXCERPT_LINES * _MAX_CHARACTERS].split("\n") if line.strip()]
     yield from (f"  | {printable(line)}" for line in lines[:_MAX_EXCERPT_LINES])
     if len(lines) > _MAX_EXCERPT_LINES or len(text) > _MAX_EXCERPT_LINES * _MAX_CHARACTERS:
@@ -214,7 +216,7 @@ def beginning(text: str) -> Iterator[str]:
 def listing(
     messages: Sequence[Message], *, with_text: bool, notes: Callable[[Message], Iterable[str]] = lambda _message: ()
 ) -> str:
-    """Return a line for each message and each of its notes, each preceded by a line break.
+    """Return one line for each message and for each of its notes; every line starts with a line break.
 
     ``with_text`` adds the beginning of the text of the newest messages.
     """

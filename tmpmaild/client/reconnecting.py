@@ -18,7 +18,7 @@ from tmpmaild.client.transport import ReadStream, Reply, Request, Sleep, Steps
 
 M = TypeVar("M")
 
-_SILENCE_SECONDS = 45  # five of the server's heartbeats
+_SILENCE_SECONDS = 45  # more than five of the server's heartbeat intervals
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10
 _GIVE_UP_SECONDS = 60
@@ -52,7 +52,7 @@ class Expired:
 
 
 class ServerSentEvent(Struct, frozen=True):
-    """One event; ``id`` is None if the event itself has no id."""
+    """An event; ``id`` is None if the event has no id."""
 
     name: str
     data: str
@@ -61,7 +61,7 @@ class ServerSentEvent(Struct, frozen=True):
 
 Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
 Decoded: TypeAlias = tuple[ServerSentEvent, Event[Message] | None]
-"""An event as the service sent it, and its value; None for events without a value, such as unknown ones."""
+"""An event as the service sent it, and its value; None for events without a value, such as unknown events."""
 Missed: TypeAlias = Callable[[], Steps[Iterable[ServerSentEvent]]]
 """Requests the events that were missed while disconnected."""
 
@@ -69,8 +69,8 @@ Missed: TypeAlias = Callable[[], Steps[Iterable[ServerSentEvent]]]
 class ReconnectingStream:
     """The event stream of an inbox, which reconnects when its connection breaks.
 
-    Every message is returned once. Other events are lost while disconnected, except those that ``missed`` returns after
-    reconnecting. After a minute without a connection, the error of the last attempt is raised.
+    Every message is returned once. Other events are lost while disconnected, except events that ``missed`` returns
+    after reconnecting. After a minute without a connection, the error of the last attempt is raised.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class ReconnectingStream:
         self._retry_seconds: float = _LONGEST_PAUSE_SECONDS
 
     def next(self) -> Steps[Event[Message] | None]:
-        """Return the next event that has a value, or None after the last. Raises the errors of ``next_decoded``."""
+        """Return the next event with a value, or None after the last event. Raises the errors of ``next_decoded``."""
         while (decoded := (yield from self.next_decoded())) is not None:
             if decoded[1] is not None:
                 return decoded[1]
         return None
 
     def next_decoded(self) -> Steps[Decoded | None]:
-        """Return the next event, or None after the last.
+        """Return the next event, or None after the last event.
 
         Raises the errors of a request, such as ``AddressNotFound`` if the service no longer knows the address.
         """
@@ -118,7 +118,7 @@ class ReconnectingStream:
         request = self._inbox.events_request(self._after, self._last_id, self._has, _SILENCE_SECONDS)
         try:
             reply = yield from self._inbox.service.open_stream(request)
-            # The stream only contains events from now on. If this request fails, connect again and retry both.
+            # The stream only contains new events. If this request fails, retry both the connection and the request.
             missed = (yield from self._missed()) if self._has_begun and self._missed else ()
             self._begin(reply)
             for event in missed:
@@ -173,7 +173,7 @@ class ReconnectingStream:
             raise NotTmpmaild(f"{self._inbox.service.url} sent an unexpected event {event.name!r}") from error
 
     def _queue(self, event: ServerSentEvent) -> None:
-        """Queue an event, unless a proxy or server repeated a message: ids sort by arrival."""
+        """Queue an event, unless it repeats an earlier message; ids sort by arrival."""
         value: Event[Message] | None = None
         match event.name:
             case "message":

@@ -1,4 +1,4 @@
-"""The requests for the service and for one inbox, as steps that a driver performs; nothing here does I/O."""
+"""The requests to the service and for an inbox, as steps that a driver performs; this module does no I/O."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +25,10 @@ _FEATURES: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "
 
 
 class Filter(Struct, frozen=True):
-    """Selects messages by parts of the subject, of the sender's address or name, or of any text, and by position.
+    """Selects messages by parts of their subject, sender (address or name) or text, and by features and position.
 
-    ``to`` is a whole recipient, for the list of all messages of a catcher. Messages must have all features in ``has``.
-    Raises ValueError for invalid text (a lone surrogate) and for an unknown feature.
+    ``to`` matches a complete recipient in the list of all messages of a catcher. Messages must have all features in
+    ``has``. Raises ValueError for invalid text (a lone surrogate) and for an unknown feature.
     """
 
     subject: str | None = None
@@ -41,7 +41,7 @@ class Filter(Struct, frozen=True):
     def __post_init__(self) -> None:
         _ensure_text(subject=self.subject, sender=self.sender, text=self.text, after=self.after, to=self.to)
         if not _FEATURES.keys() >= set(self.has):
-            raise ValueError(f"has takes {', '.join(_FEATURES)}, not {', '.join(map(repr, self.has))}")
+            raise ValueError(f"has may contain {', '.join(_FEATURES)}, not {', '.join(map(repr, self.has))}")
 
     @property
     def takes_any(self) -> bool:
@@ -70,7 +70,7 @@ class RemoteService:
     """The service at a URL. ``clock`` returns a monotonically increasing time in seconds.
 
     Requests raise ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. With ``wait_out_rate_limit``, a request that
-    the rate limit refuses is repeated for up to a minute.
+    the rate limit refuses is retried for up to a minute.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float], wait_out_rate_limit: bool) -> None:
@@ -88,7 +88,7 @@ class RemoteService:
         faults: Sequence[models.Fault] = (),
         webhook: models.Webhook | None = None,
     ) -> Steps["RemoteInbox"]:
-        """Create an address; the service chooses values that are not given. Raises ValueError for invalid text."""
+        """Create an address; the service chooses omitted values. Raises ValueError for invalid text."""
         _ensure_text(local_part=local_part, domain=domain)
         given = {
             "local_part": local_part,
@@ -111,13 +111,13 @@ class RemoteService:
         return RemoteInbox(self, decoded(reply, models.Address), token)
 
     def named(self, address: str, token: str | None) -> "RemoteInbox":
-        """Return an address without a request: its expiry is not known.
+        """Return an address without sending a request; its expiry is unknown.
 
         Raises ValueError for a malformed token and for invalid text.
         """
         _ensure_text(address=address)
         if token is not None and not _looks_like_a_token(token):
-            raise ValueError("a token is made of printable ASCII characters")
+            raise ValueError("a token consists of printable ASCII characters")
         return RemoteInbox(self, models.Address(address, _UNKNOWN), token)
 
     def all_mail(self) -> "RemoteAllMail":
@@ -144,16 +144,16 @@ class RemoteService:
         body: Mapping[str, object] | None = None,
         read_seconds: float = READ_SECONDS,
     ) -> Request:
-        """Return a request for a path of the API."""
+        """Return a request to a path of the API."""
         content = None if body is None else msgspec.json.encode(body)
         return Request(self.url, method, f"/api/v1/{path}", token, headers or {}, content, read_seconds)
 
     def ask(self, request: Request) -> Steps[Reply]:
-        """Send a request, and repeat it if the rate limit refuses it; return the successful reply."""
+        """Send a request, and retry it if the rate limit refuses it; return the successful reply."""
         return (yield from self._repeated(Ask(request)))
 
     def open_stream(self, request: Request) -> Steps[Reply]:
-        """Open a stream, with the same repetition as ``ask``."""
+        """Open a stream, retrying as ``ask`` does."""
         return (yield from self._repeated(OpenStream(request)))
 
     def _repeated(self, action: Ask | OpenStream) -> Steps[Reply]:
@@ -180,7 +180,7 @@ class RemoteInbox:
         self.webhook_secret = shown.webhook.secret if shown.webhook else None
 
     def extend(self, seconds: int) -> Steps[datetime]:
-        """Set the expiry to ``seconds`` from now; return it."""
+        """Set the expiry to ``seconds`` from now; return the new expiry."""
         reply = yield from self._ask("PATCH", body={"expires_in_seconds": seconds})
         self.expires_at = decoded(reply, models.Address).expires_at
         return self.expires_at
@@ -194,7 +194,7 @@ class RemoteInbox:
         return list(decoded((yield from self._ask("GET")), models.Address).faults)
 
     def set_webhook(self, webhook: models.Webhook | None) -> Steps[models.Webhook | None]:
-        """Replace or remove the webhook; return it with its secret."""
+        """Replace or remove the webhook; return the new webhook with its secret."""
         set_now = decoded((yield from self._ask("PATCH", body={"webhook": webhook})), models.Address).webhook
         self.webhook_secret = set_now.secret if set_now else None
         return set_now
@@ -208,7 +208,7 @@ class RemoteInbox:
         yield from self._ask("DELETE")
 
     def messages(self, wanted: Filter, limit: int | None) -> Steps[list[models.Message]]:
-        """List messages, newest first, with as many requests for pages as necessary."""
+        """List messages, newest first, with as many page requests as necessary."""
         found: list[models.Message] = []
         query: str | None = urlencoded({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
         before: str | None = None
@@ -217,13 +217,14 @@ class RemoteInbox:
             found += decoded(reply, models.MessageList).messages
             query = next_page_query(reply)
             last_before, before = before, _before(query)
-            # A page may be empty although another follows. Each must be older than the last, or this might never end.
+            # A page may be empty although another page follows. Each page must be older than the previous page, because
+            # otherwise this loop might never end.
             if query is not None and (before is None or (last_before is not None and before >= last_before)):
                 raise not_tmpmaild(reply)
         return found[:limit]
 
     def message(self, message_id: str) -> Steps[models.Message]:
-        """Read one message as shown in lists, but with its whole text."""
+        """Read a message in the form used in lists, but with its whole text."""
         return decoded((yield from self._ask("GET", _message(message_id))), models.Message)
 
     def details(self, message_id: str) -> Steps[models.Details]:
@@ -239,27 +240,27 @@ class RemoteInbox:
         return (yield from self._ask("GET", f"{_message(message_id)}/attachments/{index}")).body
 
     def view_url(self, message_id: str, *, remote_images: bool) -> Steps[str]:
-        """Return the URL of the view of a message; it works for a minute."""
+        """Return the URL of a message's view, which is valid for a minute."""
         body = {"remote_images": remote_images}
         reply = yield from self._ask("POST", f"{_message(message_id)}/view", body=body)
         _, found, secret = decoded(reply, models.View).url.partition("/view/")
         if not found:
             raise not_tmpmaild(reply)
-        return f"{self.service.url}/view/{secret}"  # without the path of public_url: a proxy may use another
+        return f"{self.service.url}/view/{secret}"  # without the path of public_url: a proxy may use a different path
 
     def delete_message(self, message_id: str) -> Steps[None]:
         """Delete one message."""
         yield from self._ask("DELETE", _message(message_id))
 
     def delete_messages(self, message_ids: Sequence[str] | None, up_to: str | None) -> Steps[int]:
-        """Delete the messages with these ids, or all until ``up_to`` inclusive, or all; return how many.
+        """Delete the messages with these ids, all messages up to and including ``up_to``, or all messages.
 
-        Raises ValueError if both are given.
+        Raises ValueError if both arguments are given.
         """
         if message_ids is None:
             return (yield from self._delete_messages({} if up_to is None else {"up_to": up_to}))
         if up_to is not None:
-            raise ValueError("either some mails are deleted or all up to one")
+            raise ValueError("delete either the given messages or all up to one, not both")
         count = 0
         for start in range(0, len(message_ids), _MAX_IDS):
             count += yield from self._delete_messages({"id": tuple(message_ids[start : start + _MAX_IDS])})
@@ -287,7 +288,7 @@ class RemoteInbox:
     def events_request(
         self, after: str | None, last_event_id: str | None, has: Sequence[Feature], read_seconds: float
     ) -> Request:
-        """Return the request for the event stream, which only has messages with all features in ``has``."""
+        """Return the request for the event stream, which only contains messages with all features in ``has``."""
         given = {"after": after, "has": has}
         query = urlencoded({name: value for name, value in given.items() if value})
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
@@ -302,14 +303,14 @@ class RemoteInbox:
 
 
 class RemoteAllMail(RemoteInbox):
-    """All messages of a catcher: the requests of an inbox, with paths that have no address."""
+    """All messages of a catcher; the paths of the requests contain no address."""
 
     def _path(self, path: str) -> str:
         return path.removeprefix("/")
 
 
 def _before(query: str | None) -> str | None:
-    """Return the position before which a page starts, or None for the first page."""
+    """Return the ``before`` parameter of a page's query, or None for the first page."""
     return parse_qs(query or "").get("before", [None])[0]
 
 
@@ -341,7 +342,7 @@ def urlencoded(query: Mapping[str, object]) -> str:
 
 def checked(reply: Reply) -> Reply:
     """Return a successful reply. Raises ``Problem``, ``NotTmpmaild``, and ``ConnectionLost`` for a proxy's error."""
-    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the successful statuses
+    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the range of success statuses
         raise _problem(reply) or _unexpected(reply)
     return reply
 
@@ -361,13 +362,13 @@ def not_tmpmaild(reply: Reply) -> errors.NotTmpmaild:
     what = f"{reply.status} {errors.printable(reply.headers.get('content-type', 'without a type'))}"
     if "location" in reply.headers:
         return errors.NotTmpmaild(
-            f"{service} answered {what} and points to {errors.printable(_place(reply))}; use that URL"
+            f"{service} returned {what} and points to {errors.printable(_place(reply))}; use that URL"
         )
-    return errors.NotTmpmaild(f"{service} is not tmpmaild: it answered {what}; is the URL right?")
+    return errors.NotTmpmaild(f"{service} is not tmpmaild: it returned {what}; is the URL right?")
 
 
 def next_page_query(reply: Reply) -> str | None:
-    """Return the query of the next page, or None, without the path: a proxy may use another path for the service."""
+    """Return the query of the next page, or None; the path is omitted because a proxy may use a different path."""
     match = _next_page(reply.headers.get("link", ""))
     return match[1].partition("?")[2] if match else None
 
@@ -378,10 +379,13 @@ def _problem(reply: Reply) -> errors.Problem | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     retry_after = reply.headers.get("retry-after", "")
+    detail = document.detail
+    if document.code == "not-found" and urlsplit(reply.request.service_url).path:
+        detail = f"{detail.rstrip('.')}; is the path of {reply.request.service_url} right?"
     return errors.PROBLEMS.get(document.code, errors.Problem)(
         reply.status,
         errors.printable(document.code),
-        document.detail,
+        detail,
         [errors.FieldError(str(one.get("pointer", "")), str(one.get("detail", ""))) for one in document.errors],
         int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else None,
     )
@@ -396,7 +400,7 @@ def _unexpected(reply: Reply) -> errors.TmpmaildError:
 
 
 def _place(reply: Reply) -> str:
-    """Return the target of a redirect without the path of this request, as a service URL."""
+    """Return the service URL that a redirect points to: its target without the path of this request."""
     target = urlsplit(reply.headers["location"])
     path = target.path.removesuffix(urlsplit(reply.request.path).path)
     return target._replace(path=path, query="", fragment="").geturl() or reply.headers["location"]

@@ -1,10 +1,11 @@
-"""The parts of inboxes, messages and attachments that need no request; ``aio.py`` and ``sync.py`` add the rest."""
+"""The parts of inboxes, messages and attachments that need no request; ``aio.py`` and ``sync.py`` add the requests."""
 
 import re
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from itertools import islice
-from typing import Protocol, TypedDict, TypeVar
+from typing import Protocol, TypedDict, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from tmpmaild.client.waiting import Goal
 T = TypeVar("T")
 
 _MAX_OTHERS = 10
+_OTHER_ARGUMENTS = ("timeout", "within", "count", "limit", "pattern", "link_text", "url")
 
 
 class Page(Protocol):
@@ -26,14 +28,14 @@ class Page(Protocol):
 
 
 class AsyncPage(Protocol):
-    """A browser page with ``await``."""
+    """An asynchronous browser page."""
 
     def goto(self, url: str, /) -> Awaitable[object]:
         """Open the URL."""
 
 
 class InboxView:
-    """An inbox: its ``address``, its ``token`` (None if it is not known), its expiry."""
+    """An inbox: its ``address``, its ``token`` (None if unknown), and its expiry."""
 
     def __init__(self, remote: RemoteInbox) -> None:
         self._remote = remote
@@ -92,7 +94,7 @@ class MailView:
 
     @property
     def recipients(self) -> tuple[str, ...]:
-        """The envelope recipients, including Bcc, in the list of all messages; otherwise only that of the inbox."""
+        """All envelope recipients, including Bcc, in the list of all messages; otherwise only the inbox's recipient."""
         return self._message.recipients or (self._message.recipient,)
 
     @property
@@ -107,7 +109,7 @@ class MailView:
 
     @property
     def truncated(self) -> bool:
-        """Whether ``text`` is only the beginning, as for huge messages and in long lists."""
+        """Whether ``text`` was cut, which happens to huge messages and in long lists."""
         return self._message.truncated and self._details is None
 
     @property
@@ -127,7 +129,7 @@ class MailView:
 
     @property
     def authenticated(self) -> str | None:
-        """The verified sender's domain (DMARC), as of when this message was fetched, or None."""
+        """The verified sender's domain (DMARC), at the time this message was fetched, or None."""
         return self._message.authenticated
 
     @property
@@ -142,12 +144,12 @@ class MailView:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The web links, best first; the best is the one to confirm or log in with."""
+        """The web links, best first; the best link is the link for confirming or logging in."""
         return self._message.links
 
     @property
     def link(self) -> str | None:
-        """The target of the first link if it is likely the one to follow (confidence 0.3 or more), or None."""
+        """The target of the best link if it is likely the link to follow (confidence 0.3 or more), or None."""
         return self._message.link
 
     def _taken(self, goal: Goal[T]) -> T:
@@ -157,7 +159,7 @@ class MailView:
         if taken is None:
             others = "".join(f"\n  has: {printable(one)}" for one in islice(goal.others(message), _MAX_OTHERS))
             mail = listing([message], with_text=True)
-            raise NotInMail(f"this mail to {self._remote.address} does not have {goal.name}:{mail}{others}")
+            raise NotInMail(f"the message to {self._remote.address} does not have {goal.name}:{mail}{others}")
         return taken
 
     def __repr__(self) -> str:
@@ -165,7 +167,7 @@ class MailView:
 
 
 class AttachmentView:
-    """The metadata of an attachment; size and hash are those of the decoded content."""
+    """The metadata of an attachment; size and hash refer to the decoded content."""
 
     def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem) -> None:
         self._remote = remote
@@ -174,7 +176,7 @@ class AttachmentView:
 
     @property
     def filename(self) -> str:
-        """The file name from the message. Never use it unchanged as a path to write to."""
+        """The file name from the message. Never use this name unchanged as a path to write to."""
         return self._item.filename
 
     @property
@@ -194,7 +196,7 @@ class AttachmentView:
 
     @property
     def is_inline(self) -> bool:
-        """Whether the HTML can refer to the attachment by its ``content_id``."""
+        """Whether the attachment is an image that the view shows in the HTML, which refers to its ``content_id``."""
         return self._item.is_inline
 
     @property
@@ -210,8 +212,8 @@ class Filters(TypedDict, total=False):
     """The filters for messages.
 
     ``subject`` and ``sender`` (address or name) match any part, ignoring case. ``text`` searches the subject, the
-    sender and the text. ``has`` is "code", "link", "attachment" (not inline) or several of them; ``after`` is a message
-    or its id. With ``verdict``, only messages match whose sender authentication has finished.
+    sender and the text. ``has`` is "code", "link" or "attachment" (not inline), or several of these. ``after`` is a
+    message or its id. With ``verdict``, only messages whose sender has been checked match.
     """
 
     subject: str | None
@@ -223,25 +225,29 @@ class Filters(TypedDict, total=False):
 
 
 class AllFilters(Filters, total=False):
-    """The filters for the list of all messages; ``to`` is a whole envelope recipient, in any case."""
+    """The filters for the list of all messages; ``to`` matches a complete envelope recipient, ignoring case."""
 
     to: str | None
 
 
-def wanted(
-    *,
-    subject: str | None = None,
-    sender: str | None = None,
-    text: str | None = None,
-    has: Feature | Sequence[Feature] = (),
-    after: MailView | str | None = None,
-    verdict: bool = False,
-    to: str | None = None,
-) -> Filter:
-    """Return the filter for the given arguments."""
+def wanted(**filters: Unpack[AllFilters]) -> Filter:
+    """Return the filter for the given arguments. Raises TypeError for an unknown argument."""
+    known = AllFilters.__annotations__
+    for name in filters.keys() - known.keys():
+        similar = get_close_matches(name, [*known, *_OTHER_ARGUMENTS], 1)
+        hint = f", did you mean {similar[0]}?" if similar else f"; the filters are {', '.join(known)}"
+        raise TypeError(f"unexpected argument {printable(name)}{hint}")
+    has, after = filters.get("has", ()), filters.get("after")
     features: tuple[Feature, ...] = (has,) if isinstance(has, str) else tuple(has)
-    features += ("verdict",) if verdict else ()
-    return Filter(subject, sender, text, None if after is None else id_of(after), features, to)
+    features += ("verdict",) if filters.get("verdict") else ()
+    return Filter(
+        subject=filters.get("subject"),
+        sender=filters.get("sender"),
+        text=filters.get("text"),
+        after=None if after is None else id_of(after),
+        has=features,
+        to=filters.get("to"),
+    )
 
 
 def id_of(mail: MailView | str) -> str:
@@ -253,17 +259,18 @@ def ensure_authenticated(found: Authentication | None, domain: str) -> None:
     """Check that a domain is the verified sender. Raises ``NotAuthenticated``."""
     if found is None:
         raise NotAuthenticated(
-            "it is not known yet who sent the mail: wait for it with verdict=True (the service needs senders.resolver)"
+            "the sender has not been checked yet: wait for the message with verdict=True (the service needs "
+            "senders.resolver)"
         )
     if found.dmarc.result != "pass" or found.dmarc.domain != domain.lower():
-        raise NotAuthenticated(f"the mail is not proven to be from {domain}\n{found}")
+        raise NotAuthenticated(f"the message is not verified to be from {domain}\n{found}")
 
 
 def unsubscribe_link(details: Details) -> str | None:
     """Return the first https URI of the List-Unsubscribe field (RFC 2369 §2 and 3.2; RFC 8058 §3.1), or None.
 
-    Without one, return the first http URI: applications under test often have no https.
+    If there is no https URI, return the first http URI, because applications under test often do not use https.
     """
     fields = (value for name, value in details.headers if name.lower() == "list-unsubscribe")
-    uris = ["".join(uri.split()) for uri in re.findall(r"<([^<>]*)>", next(fields, ""))]  # it may be folded anywhere
+    uris = ["".join(uri.split()) for uri in re.findall(r"<([^<>]*)>", next(fields, ""))]  # a URI may be folded anywhere
     return next((uri for scheme in ("https://", "http://") for uri in uris if uri.lower().startswith(scheme)), None)

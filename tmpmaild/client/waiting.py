@@ -12,8 +12,17 @@ from msgspec.structs import replace
 
 from tmpmaild.client import errors
 from tmpmaild.client.models import LIKELY, AttachmentItem, Details, Link, Message, MessageList
-from tmpmaild.client.remote import MAX_PAGE, Feature, Filter, RemoteInbox, decoded, next_page_query, urlencoded
-from tmpmaild.client.transport import Ask, Reply, Sleep, Steps
+from tmpmaild.client.remote import (
+    MAX_PAGE,
+    Feature,
+    Filter,
+    RemoteInbox,
+    RemoteService,
+    decoded,
+    next_page_query,
+    urlencoded,
+)
+from tmpmaild.client.transport import Ask, CheckLoop, Reply, Sleep, Steps
 
 T = TypeVar("T")
 
@@ -23,20 +32,26 @@ _LONGEST_WAIT_SECONDS = 50
 _GRACE_SECONDS = 5
 _LATE_SECONDS = 1
 _LEAST_READ_SECONDS = 0.1
-_SLACK_SECONDS = 0.5  # so that the server's empty list arrives before our timeout
+_SLACK_SECONDS = 0.5  # the server's empty list must arrive before our timeout
 _PAUSE_SECONDS = 1
+_FIRST_PAUSE_SECONDS = 0.1
 _MAX_LISTED = 20
+_MAX_REFUSALS = 3
 _MAX_FOUND = 10
 _REFUSED = "; refused: "
+_BLOCKED = (
+    "this call without await blocked the event loop of its thread, so an application in that loop could not send: in "
+    "an async test use the async_inbox fixture (or AsyncClient) with await"
+)
 _MAX_REASON_CHARACTERS = 4000
 
 
 class Goal(Struct, Generic[T], frozen=True):
-    """The goal of a wait: ``take`` gets the matching messages, oldest first, and returns a result or None to go on.
+    """The goal of a wait: ``take`` receives the matching messages, oldest first, and returns a result or None.
 
-    ``take`` is called for each new message, which is the last of the list. ``name`` appears in error texts, ``count``
-    is the number of messages needed, and ``others`` returns the values of this kind that a message has. ``has`` lets
-    the server skip messages without a feature. With ``reads_text``, ``take`` needs the whole text.
+    ``take`` is called for each new message, which is the last in the list; None continues the wait. ``name`` appears in
+    error texts, and ``count`` is the number of messages needed. ``others`` returns a message's other values of this
+    kind. ``has`` lets the server skip messages without a feature. With ``reads_text``, ``take`` needs the whole text.
     """
 
     name: str
@@ -51,14 +66,14 @@ MAIL: Goal[Message] = Goal("", lambda messages: messages[-1])
 
 
 def several(count: int) -> Goal[list[Message]]:
-    """Return the goal of ``count`` messages. Raises ValueError if ``count`` is less than 1."""
+    """Return the goal of receiving ``count`` messages. Raises ValueError if ``count`` is less than 1."""
     if count < 1:
-        raise ValueError(f"count is {count}, expected 1 or more; assert_no_mail() is for none")
+        raise ValueError(f"count is {count}, expected 1 or more; use assert_no_mail() to expect no messages")
     return Goal("", lambda messages: list(messages) if len(messages) == count else None, count=count)
 
 
 def code(pattern: Pattern | None) -> Goal[str]:
-    """Return the goal of a code, or of a match of a regular expression. Raises ``re.error``."""
+    """Return the goal of finding a code, or a match of a regular expression. Raises ``re.error``."""
     if pattern is None:
         return Goal("a code", lambda messages: messages[-1].code, has=("code",))
     expression = re.compile(pattern, re.MULTILINE) if isinstance(pattern, str) else pattern
@@ -66,7 +81,10 @@ def code(pattern: Pattern | None) -> Goal[str]:
 
 
 def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
-    """Return the goal of the best link with this text and URL; without both, its confidence must be LIKELY."""
+    """Return the goal of finding the best link with this text and URL.
+
+    If neither is given, its confidence must be at least LIKELY.
+    """
     given = {"text": text, "URL": url}
     wanted = " and ".join(f"{name} {_shown(value)}" for name, value in given.items() if value is not None)
 
@@ -76,12 +94,12 @@ def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
         likely = (one for one in messages[-1].links if one.confidence >= least)
         return next((one.href for one in likely if _is_meant(one, text, url)), None)
 
-    name = f"a link with {wanted}" if wanted else f"a link of confidence {LIKELY} or more"
+    name = f"a link with {wanted}" if wanted else f"a link with a confidence of at least {LIKELY}"
     return Goal(name, take, others=lambda message: (f"{one.href}  {one.text}" for one in message.links), has=("link",))
 
 
 def attachment(name: str) -> Goal[AttachmentItem]:
-    """Return the goal of the first attachment with this name, in any case; ``*``, ``?``, ``[…]`` work as in a shell."""
+    """Return the goal of finding the first attachment with this name, ignoring case (wildcards: * ? […])."""
 
     def take(messages: Sequence[Message]) -> AttachmentItem | None:
         items = messages[-1].attachments
@@ -94,7 +112,7 @@ def attachment(name: str) -> Goal[AttachmentItem]:
 
 
 def _matched(expression: re.Pattern[str], message: Message) -> str | None:
-    """Return the first group of a match, or the whole match without groups: in the subject, else in the text."""
+    """Search the subject, then the text; return the match's first group, or the whole match if there is no group."""
     match = expression.search(message.subject) or expression.search(message.text)
     if match is None:
         return None
@@ -123,16 +141,57 @@ def _any_contains(texts: Iterable[str], part: str) -> bool:
     return any(part.casefold() in text.casefold() for text in texts)
 
 
+def existing(service: RemoteService, address: str, token: str | None, timeout_seconds: float) -> Steps[RemoteInbox]:
+    """Find an address, waiting up to the timeout for the message that creates it. Raises ``AddressNotFound``.
+
+    With a timeout, raises ``WaitTimeout`` instead of ``AddressNotFound``. Raises ValueError if the timeout is not a
+    number.
+    """
+    _ensure_number(timeout_seconds)
+    deadline = service.clock() + timeout_seconds
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return (yield from service.find(address, token))
+        except errors.AddressNotFound as error:
+            if timeout_seconds <= 0:
+                raise
+            left_seconds = deadline - service.clock()
+            if left_seconds <= 0:
+                raise (yield from _never_existed(service, address, timeout_seconds)) from error
+        yield Sleep(min(pause_seconds, left_seconds))
+        pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS)
+
+
+def _never_existed(service: RemoteService, address: str, timeout_seconds: float) -> Steps[errors.WaitTimeout]:
+    text = (
+        f"no message to {errors.printable(address)} arrived within {timeout_seconds:g} s, and there is no such address"
+    )
+    text += "; a message creates an address only where smtp.accept_unknown is create, or on a catcher"
+    if (yield CheckLoop()):
+        text += f"; {_BLOCKED}"
+    try:
+        refusals = yield from service.refusals()
+    except errors.TmpmaildError:  # most services do not record refusals
+        refusals = []
+    lines = [errors.printable(f"{one.command}: {one.reason}") for one in refusals[-_MAX_REFUSALS:]]
+    return errors.WaitTimeout(text + (f"; refused lately: {'; '.join(lines)}" if lines else ""))
+
+
+def _ensure_number(timeout_seconds: float) -> None:
+    if math.isnan(timeout_seconds):
+        raise ValueError("a timeout is a number of seconds, not nan")
+
+
 class Waiting(Generic[T]):
     """A wait for the oldest messages that match a filter and reach the goal.
 
-    Raises ValueError for a timeout that is not a number, ``WaitTimeout``, and errors of requests that make waiting
-    useless: ``AddressExpired`` immediately, ``ServiceUnreachable`` only if the service has never responded.
+    Raises ``WaitTimeout``, and ValueError for a timeout that is not a number. Errors that make waiting useless are also
+    raised: ``AddressExpired`` immediately, and ``ServiceUnreachable`` only if the service has never responded.
     """
 
     def __init__(self, inbox: RemoteInbox, wanted: Filter, goal: Goal[T], timeout_seconds: float) -> None:
-        if math.isnan(timeout_seconds):
-            raise ValueError("a timeout is a number of seconds, not nan")
+        _ensure_number(timeout_seconds)
         self._inbox = inbox
         self._clock = inbox.service.clock
         self._wanted = wanted
@@ -149,17 +208,20 @@ class Waiting(Generic[T]):
         self._trouble: errors.TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
-        """Wait until the goal is reached, and return its result."""
+        """Wait until the goal is reached; return its result."""
         found = yield from self._found()
         if found is None:
             raise (yield from self._timed_out()) from self._trouble
         return found
 
     def ensure_none(self) -> Steps[None]:
-        """Wait until the deadline. Raises ``UnexpectedMail`` for a message, or the error of a failed last request."""
+        """Wait until the deadline.
+
+        Raises ``UnexpectedMail`` if a message arrives, or the error of the last request if it failed.
+        """
         if (yield from self._found()) is not None:
             raise errors.UnexpectedMail(
-                f"{self._what('a mail')} came to {self._place()} although none was to come within "
+                f"{self._what('a message')} arrived at {self._place()} although none was expected within "
                 f"{self._timeout_seconds:g} s:{errors.listing(self._seen, with_text=True)}"
             )
         if self._trouble is not None:
@@ -183,7 +245,7 @@ class Waiting(Generic[T]):
         return self._deadline - self._clock()
 
     def _ask(self) -> Steps[tuple[T | None, float | None]]:
-        """Send one request; return the result, and the pause in seconds before the next request (None: no pause)."""
+        """Send one request; return its result, and the number of seconds to pause before the next request, if any."""
         left_seconds = max(self._left_seconds(), 0)
         wait_seconds = math.ceil(min(self._longest_wait_seconds, max(left_seconds - _SLACK_SECONDS, 0)))
         read_seconds = min(wait_seconds + _GRACE_SECONDS, left_seconds + _LATE_SECONDS)
@@ -225,7 +287,7 @@ class Waiting(Generic[T]):
             return message
 
     def _moved_on(self, reply: Reply) -> bool:
-        """Skip an empty page that others follow: with ``has``, the server checks a limited number of messages."""
+        """Skip an empty page if more pages follow: with ``has``, the server checks a limited number of messages."""
         after = parse_qs(next_page_query(reply) or "").get("after", [""])[0]
         if after <= (self._after or ""):
             return False
@@ -245,54 +307,60 @@ class Waiting(Generic[T]):
         return max(_PAUSE_SECONDS - took_seconds, 0)
 
     def _timed_out(self) -> Steps[errors.WaitTimeout]:
-        count = f"{len(self._seen)} of {self._goal.count} mails" if self._goal.count > 1 else "no mail"
+        count = f"{len(self._seen)} of {self._goal.count} messages" if self._goal.count > 1 else "no message"
         after_it = " after it" if self._wanted.after else ""
-        text = f"{self._what(count)} came to {self._place()} within {self._timeout_seconds:g} s"
+        text = f"{self._what(count)} arrived at {self._place()} within {self._timeout_seconds:g} s"
         arrived = self._seen
         if self._trouble is None and not self._asked.takes_any:
             arrived = (yield from self._arrived()) or self._seen
+        is_blocking = yield CheckLoop()
+        if is_blocking:
+            text += f"; {_BLOCKED}"
         if self._trouble is not None:
             text += f"; the last request failed: {self._trouble}"
-        elif reason := self._reason_for(arrived):
+        elif reason := self._reason_for(arrived, only_refusals=is_blocking):
             text += f"; {errors.printable(reason, _MAX_REASON_CHARACTERS)}"
         elif not arrived:
-            text += f"; nothing else did{after_it}"
+            text += f"; no other message did{after_it}"
         if arrived:
             listed = errors.listing(arrived, with_text=bool(self._goal.name), notes=self._shortcomings)
-            text += f"; what did come{after_it}:{listed}"
+            text += f"; what arrived{after_it}:{listed}"
         return errors.WaitTimeout(text, arrived=arrived)
 
-    def _reason_for(self, arrived: Sequence[Message]) -> str:
-        """Return the service's reason. It only covers the last request: if messages arrived, only refusals apply."""
-        if not arrived:
+    def _reason_for(self, arrived: Sequence[Message], *, only_refusals: bool) -> str:
+        """Return the service's reason for the result of the last request, or only its refusals if messages arrived."""
+        if not arrived and not only_refusals:
             return self._reason
         _, refused, what = self._reason.partition(_REFUSED)
         return f"refused: {what}" if refused else ""
 
     def _shortcomings(self, message: Message) -> Iterable[str]:
-        """Yield a note on the criteria that a message does not meet, and notes on the codes and links that it has."""
+        """Yield notes about a message: the criteria that it does not meet, and the codes and links that it contains."""
         wanted, goal = self._wanted, self._goal
         heads = (message.subject, message.sender, message.sender_name)
         searched = {
             f"subject {_shown(wanted.subject or '')}": (wanted.subject, heads[:1]),
             f"sender {_shown(wanted.sender or '')}": (wanted.sender, heads[1:]),
             f"text {_shown(wanted.text or '')}": (None if message.truncated else wanted.text, (*heads, message.text)),
-            f"recipient {_shown(wanted.to or '')}": (wanted.to, message.recipients or (message.recipient,)),
         }
-        lacks = [name for name, (part, texts) in searched.items() if part and not _any_contains(texts, part)]
+        recipients = message.recipients or (message.recipient,)
+        to = wanted.to or ""
+        is_elsewhere = to != "" and to.casefold() not in map(str.casefold, recipients)
+        lacks = [f"recipient {_shown(to)}"] if is_elsewhere else []
+        lacks += [name for name, (part, texts) in searched.items() if part and not _any_contains(texts, part)]
         found = {"code": message.codes, "link": message.links, "attachment": message.attachments}
         lacks += [f"a {one}" for one in wanted.has if not found.get(one, True)]
         if goal.name and goal.count == 1 and goal.take([message]) is None:
             lacks.append(goal.name)
         if lacks:
             yield f"lacks {' and '.join(dict.fromkeys(lacks))}"
-        if goal.name:
-            for name, values in (
-                ("codes", [one.value for one in message.codes]),
-                ("links", [f"{one.href} ({one.confidence:g})" for one in message.links]),
-            ):
-                if values:
-                    yield f"{name}: {errors.printable(', '.join(values[:_MAX_FOUND]), _MAX_REASON_CHARACTERS)}"
+        for name, values in (
+            ("recipients", recipients if is_elsewhere else ()),
+            ("codes", [one.value for one in message.codes if goal.name]),
+            ("links", [f"{one.href} ({one.confidence:g})" for one in message.links if goal.name]),
+        ):
+            if values:
+                yield f"{name}: {errors.printable(', '.join(values[:_MAX_FOUND]), _MAX_REASON_CHARACTERS)}"
 
     def _what(self, count: str) -> str:
         wanted = " and ".join(part for part in (str(self._wanted), self._goal.name) if part)

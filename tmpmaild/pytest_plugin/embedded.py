@@ -1,4 +1,4 @@
-"""The service of a test session: the one in options and ini keys, else a daemon started for the session."""
+"""The service for a test session: a configured service, or a daemon that is started for the session."""
 
 import ipaddress
 import json
@@ -24,7 +24,7 @@ _MAX_LOG_CHARACTERS = 4000
 
 
 class NoService(Exception):
-    """No service can be used; the text says why."""
+    """Raised if no service can be used; the message states the reason."""
 
 
 class SmtpServer(NamedTuple):
@@ -38,7 +38,7 @@ class Service(NamedTuple):
     """The addresses of the API and the SMTP server.
 
     ``smtps`` listens with implicit TLS; ``ca_file`` contains the authority that issued the certificate. ``ended``
-    returns why the service has stopped, or "" while it runs.
+    returns the reason why the service has stopped, or "" while it runs.
     """
 
     url: str
@@ -53,7 +53,7 @@ def given(config: pytest.Config) -> Service | None:
     url = _option(config, "tmpmaild_url")
     if not url:
         return None
-    from tmpmaild.client.transport import service_url  # noqa: PLC0415 - slow to import; an embedded daemon does not need it
+    from tmpmaild.client.transport import service_url  # noqa: PLC0415 - not needed for an embedded daemon
 
     try:
         url = service_url(url, {})
@@ -69,7 +69,7 @@ def _option(config: pytest.Config, name: str) -> str:
 
 
 def smtp_server(text: str) -> SmtpServer:
-    """Read ``HOST`` or ``HOST:PORT``; the default port is 1025 on this machine, else 25."""
+    """Read ``HOST`` or ``HOST:PORT``; the default port is 1025 if the host is this machine, otherwise 25."""
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
@@ -132,7 +132,7 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
     """Run a daemon with its database and log in a folder. Raises ``NoService`` if it does not start."""
     in_file = _settings_in(wanted.config_file) if wanted.config_file else {}
     if wanted.has_tls and "smtp.tls_certificate" in in_file:
-        other = "tmpmaild_tls makes one too; remove one of the two"
+        other = "tmpmaild_tls also creates a certificate; remove one of the two settings"
         raise NoService(f"{wanted.config_file}: smtp.tls_certificate: {other}")
     tls = issued(folder) if wanted.has_tls else None
     with served_zones(wanted.zone_file) if wanted.zone_file else nullcontext() as zones:
@@ -155,7 +155,7 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
 
 @contextmanager
 def _started(folder: Path, options: Sequence[str], environment: Mapping[str, str]) -> Iterator["_Running"]:
-    """Run the process in its own process group: ctrl-C must not stop it before the inboxes are deleted.
+    """Run the process in its own process group, because ctrl-C must not stop it before the inboxes are deleted.
 
     Its standard input closes when this process ends.
     """
@@ -164,7 +164,7 @@ def _started(folder: Path, options: Sequence[str], environment: Mapping[str, str
     pipe = subprocess.PIPE
     with (
         log.open("wb") as stderr,
-        subprocess.Popen(  # noqa: S603 - our interpreter, our program
+        subprocess.Popen(  # noqa: S603 - runs our program with our interpreter
             command,
             cwd=folder,
             env=environment,
@@ -197,17 +197,17 @@ class _Running(NamedTuple):
             too_late.cancel()
         if not line:
             said = self._said().replace("TMPMAILD_DOMAINS: domains", f"{wanted.ini}: tmpmaild_domain")
-            raise NoService(f"the embedded daemon did not start (exit {self.process.wait()}); it said:\n{said}")
+            raise NoService(f"the embedded daemon did not start (exit {self.process.wait()}); its output:\n{said}")
         places: dict[str, str] = json.loads(line)
         return places
 
     def ending(self) -> str:
-        """Return how the daemon ended, or "" while it runs."""
+        """Return a description of how the daemon exited, or "" while it runs."""
         status = self.process.poll()
         if status is None:
             return ""
         said = self._said() or "nothing"
-        return f"the embedded daemon ended before the tests did (exit {status}); it said:\n{said}"
+        return f"the embedded daemon stopped before the tests finished (exit {status}); its output:\n{said}"
 
     def _said(self) -> str:
         return self.log.read_text(errors="replace", encoding="utf-8")[-_MAX_LOG_CHARACTERS:]
@@ -244,7 +244,7 @@ def _settings_in(config_file: Path) -> dict[str, object]:
 
 
 def issued(folder: Path) -> Tls:
-    """Issue a certificate for the names of this machine, including those used from its containers.
+    """Issue a certificate for this machine's names, including the names that its containers use for it.
 
     Raises ``NoService`` if trustme is not installed.
     """
@@ -267,7 +267,7 @@ def served_zones(file: Path) -> "Zones":
     try:
         from dns.exception import DNSException  # noqa: PLC0415 - an extra
 
-        from tmpmaild.pytest_plugin.zones import Zones  # noqa: PLC0415 - needs the extra
+        from tmpmaild.pytest_plugin.zones import Zones  # noqa: PLC0415 - imports packages that the extra installs
     except ImportError:
         raise NoService("tmpmaild_dns needs pip install 'dkimpy[ed25519]' dnspython publicsuffixlist pyspf") from None
     try:

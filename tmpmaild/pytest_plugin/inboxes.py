@@ -1,4 +1,4 @@
-"""The inboxes of tests: opening and deleting them, and showing their messages in the report of a failed test."""
+"""Opens and deletes the inboxes of tests, and shows their messages in the report of a failed test."""
 
 import time
 import warnings
@@ -14,6 +14,7 @@ from tmpmaild.client import (
     AddressNotFound,
     AllFilters,
     AllMail,
+    AsyncAllMail,
     AsyncInbox,
     CatchAllOff,
     Client,
@@ -25,12 +26,11 @@ from tmpmaild.client import (
     transport,
 )
 from tmpmaild.client.errors import beginning, heading, printable
-from tmpmaild.client.remote import RemoteService
-from tmpmaild.client.waiting import Pattern
+from tmpmaild.client.remote import Filter, RemoteService
 from tmpmaild.pytest_plugin.embedded import Service
 
 # isort: split
-# After the client, whose import error says how to install this if it is missing.
+# Imported after the client, whose import error says how to install httpx2 if it is missing.
 import httpx2
 
 _MAX_MAILS = 10
@@ -41,11 +41,18 @@ _MEDIA_TYPES = {"txt": "text/plain", "html": "text/html", "eml": "message/rfc822
 
 
 class Opened(NamedTuple):
-    """An inbox of a test, for code without and with ``await``; both share one remote object."""
+    """A test's inbox, for synchronous and asynchronous code; both forms share one remote object."""
 
     inbox: Inbox
     async_inbox: AsyncInbox
     created_at: datetime | None
+
+
+class OpenedAllMail(NamedTuple):
+    """The list of all messages, for synchronous and asynchronous code."""
+
+    all_mail: AllMail
+    async_all_mail: AsyncAllMail
 
 
 class Clients:
@@ -60,13 +67,16 @@ class Clients:
         self._async_driver = aio.Driver(async_http)
 
     def create(self, local_part: str | None = None, **wanted: Any) -> Opened:
-        """Create an inbox, as ``Client.create`` does."""
+        """Create an inbox as ``Client.create`` does."""
         remote = self._driver.run(self._remote.create(local_part, **wanted))
         return Opened(Inbox(remote, self._driver), AsyncInbox(remote, self._async_driver), remote.created_at)
 
-    def all_mail(self, kind: type[AllMail]) -> AllMail:
-        """Return the list of all messages."""
-        return kind(self._remote.all_mail(), self._driver)
+    def all_mail(self, *, is_shared: bool) -> "OpenedAllMail":
+        """Return the list of all messages; ``is_shared`` means that other tests use the service too."""
+        remote = self._remote.all_mail()
+        if is_shared:
+            return OpenedAllMail(SharedAllMail(remote, self._driver), SharedAsyncAllMail(remote, self._async_driver))
+        return OpenedAllMail(AllMail(remote, self._driver), AsyncAllMail(remote, self._async_driver))
 
 
 @contextmanager
@@ -87,52 +97,20 @@ def clients(service: Service) -> Iterator[Clients]:
 class SharedAllMail(AllMail):
     """All messages of a service that other tests use at the same time; each call needs ``to``."""
 
-    def messages(self, *, limit: int | None = None, **filters: Unpack[AllFilters]) -> list[Mail]:
-        """See ``AllMail``."""
-        _expect_recipient(filters)
-        return super().messages(limit=limit, **filters)
-
-    def wait_for(self, *, timeout: float = 60, **filters: Unpack[AllFilters]) -> Mail:
-        """See ``AllMail``."""
-        _expect_recipient(filters)
-        return super().wait_for(timeout=timeout, **filters)
-
-    def wait_for_messages(self, count: int, *, timeout: float = 60, **filters: Unpack[AllFilters]) -> list[Mail]:
-        """See ``AllMail``."""
-        _expect_recipient(filters)
-        return super().wait_for_messages(count, timeout=timeout, **filters)
-
-    def assert_no_mail(self, *, within: float, **filters: Unpack[AllFilters]) -> None:
-        """See ``AllMail``."""
-        _expect_recipient(filters)
-        super().assert_no_mail(within=within, **filters)
-
-    def wait_for_code(
-        self, *, pattern: Pattern | None = None, timeout: float = 60, **filters: Unpack[AllFilters]
-    ) -> str:
-        """See ``AllMail``."""
-        _expect_recipient(filters)
-        return super().wait_for_code(pattern=pattern, timeout=timeout, **filters)
-
-    def wait_for_link(
-        self,
-        *,
-        link_text: Pattern | None = None,
-        url: Pattern | None = None,
-        timeout: float = 60,
-        **filters: Unpack[AllFilters],
-    ) -> str:
-        """See ``AllMail``."""
-        _expect_recipient(filters)
-        return super().wait_for_link(link_text=link_text, url=url, timeout=timeout, **filters)
-
-    def clear(self, *, to: str | None = None) -> int:
-        """See ``AllMail``."""
-        _expect_recipient({"to": to})
-        return super().clear(to=to)
+    def _wanted(self, **filters: Unpack[AllFilters]) -> Filter:
+        _require_recipient(filters)
+        return super()._wanted(**filters)
 
 
-def _expect_recipient(filters: AllFilters) -> None:
+class SharedAsyncAllMail(AsyncAllMail):
+    """The asynchronous form of ``SharedAllMail``."""
+
+    def _wanted(self, **filters: Unpack[AllFilters]) -> Filter:
+        _require_recipient(filters)
+        return super()._wanted(**filters)
+
+
+def _require_recipient(filters: AllFilters) -> None:
     if not filters.get("to"):
         pytest.fail(
             "tmpmaild: all_mail needs to= here: tests in parallel use one service (--tmpmaild-url), and see each "
@@ -142,8 +120,8 @@ def _expect_recipient(filters: AllFilters) -> None:
 
 
 @contextmanager
-def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[AllMail]:
-    """Open the list of all messages for one test; delete them afterwards, unless other tests share the service."""
+def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[OpenedAllMail]:
+    """Open the list of all messages for one test, and delete them afterwards unless other tests share the service."""
     if ending := clients.service.ended():
         pytest.fail(f"tmpmaild: {ending}", pytrace=False)
     try:
@@ -154,38 +132,38 @@ def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[AllMail]:
             "--tmpmaild-url of tmpmaild catch",
             pytrace=False,
         )
-    found = clients.all_mail(SharedAllMail if is_shared else AllMail)
+    found = clients.all_mail(is_shared=is_shared)
     yield found
     if not is_shared:
         try:
-            found.clear()
+            found.all_mail.clear()
         except TmpmaildError as error:
             _warn(f"the messages were not deleted: {error}")
 
 
 class _Patience:
-    """Warns once if the rate limit refuses a request: the clients then wait, which makes tests slow."""
+    """Warns once if the rate limit refuses a request, because the clients then wait, which makes tests slow."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._has_warned = False
 
     def look(self, response: httpx2.Response) -> None:
-        """Check a response."""
+        """Warn if the status of a response is 429."""
         if response.status_code == httpx2.codes.TOO_MANY_REQUESTS and not self._has_warned:
             self._has_warned = True
             _warn(
-                f"{self._url} limits how often this machine may ask (429), so tests wait. In its configuration, add "
+                f"{self._url} limits the request rate of this machine (429), so tests wait. In its configuration, add "
                 "this machine to limits.exempt, or set rate_limit.requests_per_minute = 0"
             )
 
     async def look_later(self, response: httpx2.Response) -> None:
-        """Check a response of the client with ``await``."""
+        """Do the same as ``look`` for the asynchronous client."""
         self.look(response)
 
 
 def delete(inbox: Inbox) -> None:
-    """Delete an inbox, unless the test has; only warn if that fails, since the test itself may have passed."""
+    """Delete an inbox, unless the test has done so; only warn if that fails, since the test itself may have passed."""
     try:
         inbox.delete()
     except (AddressExpired, AddressNotFound):
@@ -196,7 +174,7 @@ def delete(inbox: Inbox) -> None:
 
 def _warn(text: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("always")  # stays a warning even where warnings are errors
+        warnings.simplefilter("always")  # show a warning even if warnings are configured as errors
         warnings.warn(f"tmpmaild: {text}", stacklevel=2)
 
 
@@ -229,27 +207,27 @@ def _section(inbox: Inbox) -> tuple[str, str]:
     """Return the title and the text of an inbox's section."""
     try:
         newest = inbox.messages(limit=_MAX_MAILS + 1)
-        text = "\n".join(_listing(newest)) or "none came"
-    except Exception as error:  # noqa: BLE001 - the failure of the test is what matters
-        text = f"they cannot be read: {printable(str(error))}"
-    return f"tmpmaild: mails of {printable(inbox.address)}", text
+        text = "\n".join(_listing(newest)) or "no messages"
+    except Exception as error:  # noqa: BLE001 - the test's own failure must be reported instead of this error
+        text = f"the messages cannot be read: {printable(str(error))}"
+    return f"tmpmaild: messages of {printable(inbox.address)}", text
 
 
 def _refused(opened: Sequence[Opened], client: Client) -> Iterator[tuple[str, str]]:
-    """Yield a section with the refusals since the first inbox was created, if the service keeps any."""
+    """Yield a section with the refusals since the first inbox was created, if the service records refusals."""
     begun = min(filter(None, (one.created_at for one in opened)), default=None)
     try:
         refusals = [one for one in client.refusals() if begun is None or one.at >= begun]
-    except Exception:  # noqa: BLE001 - most services keep no refusals
+    except Exception:  # noqa: BLE001 - most services do not record refusals
         return
     lines = [f"{one.at:%X}  {one.client}  {printable(one.command)}  {printable(one.reason)}" for one in refusals]
     if lines:
-        yield "tmpmaild: what the mail server refused meanwhile", "\n".join(lines[-_MAX_REFUSALS:])
+        yield "tmpmaild: refused by the mail server in the meantime", "\n".join(lines[-_MAX_REFUSALS:])
 
 
 def _listing(newest: Sequence[Mail]) -> Iterator[str]:
     if len(newest) > _MAX_MAILS:
-        yield f"(older ones are left out; these are the {_MAX_MAILS} newest)"
+        yield f"(older messages are left out; these are the {_MAX_MAILS} newest)"
     for mail in reversed(newest[:_MAX_MAILS]):
         yield _heading(mail)
         if mail.code:
@@ -264,7 +242,7 @@ def _heading(mail: Mail) -> str:
 
 
 def _attachments(inbox: Inbox, http: httpx2.Client) -> Iterator[Attachment]:
-    """Yield the text, view and source of the newest messages, oldest first; of large messages, only the text."""
+    """Yield the text, view and source of the newest messages, oldest first; for large messages, only the text."""
     try:
         for number, mail in enumerate(reversed(inbox.messages(limit=_MAX_MAILS)), 1):
             name = f"{inbox.address} mail {number}"

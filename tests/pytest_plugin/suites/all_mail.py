@@ -1,4 +1,4 @@
-"""The tests of an application that sends one message to three people and a Bcc; run by ../test_allmail.py."""
+"""Tests of an application that sends a message to three recipients and a Bcc; run by ../test_allmail.py."""
 
 import smtplib
 from email.message import EmailMessage
@@ -13,7 +13,7 @@ BCC = "archive@company.example"
 
 @pytest.fixture
 def application(tmpmail_smtp):
-    """Return what the application does: it sends an order to its customers, and a copy to its archive."""
+    """Return the application, which sends an order to its customers and a copy to its archive."""
 
     def order(number):
         message = EmailMessage()
@@ -26,7 +26,7 @@ def application(tmpmail_smtp):
     return order
 
 
-def test_a_message_is_there_once_with_all_of_its_recipients(all_mail, application):
+def test_a_message_is_listed_once_with_all_of_its_recipients(all_mail, application):
     application(1)
     mail = all_mail.wait_for(subject="Order 1", timeout=30)
     assert mail.recipients == (*TO, BCC)
@@ -43,7 +43,7 @@ def test_exactly_two_were_sent(all_mail, application):
     application(1)
     application(2)
     assert [mail.subject for mail in all_mail.assert_count(2, timeout=30, within=0)] == ["Order 1", "Order 2"]
-    with pytest.raises(UnexpectedMail):
+    with pytest.raises(UnexpectedMail, match=r"^expected exactly 1, but more arrived"):
         all_mail.assert_count(1, timeout=30, within=0)
     with pytest.raises(WaitTimeout):
         all_mail.assert_count(3, timeout=0)
@@ -66,3 +66,17 @@ def test_the_inbox_of_a_recipient_has_a_copy(all_mail, application, tmpmail):
     assert [mail.subject for mail in inbox.messages()] == ["Order 1"]
     all_mail.clear()
     assert inbox.messages() == []
+
+
+async def test_await(async_all_mail, all_mail, application):
+    application(1)
+    mail = await async_all_mail.wait_for(to=BCC, timeout=30)
+    assert (await async_all_mail.latest()).id == mail.id == all_mail.latest().id
+    await async_all_mail.assert_no_mail(to="carol@shop.example", within=0)
+    with pytest.raises(UnexpectedMail):
+        await async_all_mail.assert_no_mail(within=0)
+    assert await async_all_mail.clear() == 1
+
+
+def test_what_was_sent_in_a_test_with_await_is_deleted(all_mail):
+    assert all_mail.latest() is None
