@@ -1,4 +1,4 @@
-"""The TypeScript client, built once, and an empty project of npm with what `npm pack` makes of it."""
+"""The TypeScript client, built once, and an empty npm project with the package from `npm pack`."""
 
 import fcntl
 import json
@@ -16,7 +16,10 @@ EXAMPLES = Path(__file__).parents[1] / "examples/typescript"
 
 
 def run(*command, cwd=CLIENT, status=0, **variables):
-    """Run a command with our ``tmpmaild`` first in PATH; return what it printed. Another status fails the test."""
+    """Run a command with our ``tmpmaild`` first in PATH; return its output.
+
+    The test fails if the exit status is not ``status``.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = finished(
         command, cwd=cwd, env=environment(PATH=path, npm_config_update_notifier="false", **variables), timeout=300
@@ -27,16 +30,16 @@ def run(*command, cwd=CLIENT, status=0, **variables):
 
 @pytest.fixture(scope="session")
 def node():
-    """Return the function that runs a command."""
-    assert (CLIENT / "node_modules/typescript").exists(), "make test-peers installs it, where there is npm"
+    """Return ``run``, if the TypeScript compiler is installed."""
+    assert (CLIENT / "node_modules/typescript").exists(), "make test-peers installs it if npm is available"
     return run
 
 
 @pytest.fixture(scope="session")
 def client(node):
-    """Build the client, unless that is done; return its folder."""
+    """Build the client if necessary; return its folder."""
     with (CLIENT / "package.json").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the workers of pytest-xdist share the folder
+        fcntl.flock(lock, fcntl.LOCK_EX)  # all workers of pytest-xdist share the folder
         built = CLIENT / "dist/cjs/package.json"
         sources = [*CLIENT.glob("src/*.ts"), *CLIENT.glob("*.js*")]
         if not built.exists() or built.stat().st_mtime < max(path.stat().st_mtime for path in sources):
@@ -48,7 +51,7 @@ def client(node):
 
 @pytest.fixture(scope="session")
 def project(node, client, tmp_path_factory, worker_id):
-    """Return a folder where ``npm init`` was run, and the package installed as it is published; all workers share it."""
+    """Return a folder with an npm project in which the published package is installed; all workers share it."""
     own = tmp_path_factory.getbasetemp()
     folder = (own if worker_id == "master" else own.parent) / "project"
     with (CLIENT / "package-lock.json").open() as lock:
@@ -69,7 +72,7 @@ def _install(folder, node, client):
 
 @pytest.fixture
 def example(project, client, tmp_path):
-    """Return a function that copies examples into a project of this test."""
+    """Return a function that copies examples into a project for this test."""
 
     def copy(*names):
         shutil.copytree(project, tmp_path / "project", symlinks=True)

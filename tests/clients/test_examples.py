@@ -1,4 +1,7 @@
-"""The examples for TypeScript and JavaScript run in an empty project; tests/pytest_plugin/test_pages_examples.py holds their pages."""
+"""The TypeScript and JavaScript examples run in an empty project.
+
+tests/pytest_plugin/test_pages_examples.py checks the pages that show these examples.
+"""
 
 import base64
 import json
@@ -13,15 +16,15 @@ from proxies import free_port
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples/typescript"
 
-# A test that fails, with what its report has, ends its worker: what comes before and after is run by two.
+# A failing test whose report is checked. Its worker exits after it, so a second worker runs the remaining tests.
 EXTRA = Path(__file__).with_name("examples-extra.mjs").read_text()
-# The only thing of Cypress that its configuration needs.
+# The only Cypress function that the configuration file uses.
 CYPRESS = "export const defineConfig = (config) => config;\n"
 TASKS = Path(__file__).with_name("examples-tasks.mjs").read_text()
 
 
 NO_MORE_TIME = (
-    r'no mail with subject "never" came to \S+ within [2-5]\.?\d* s, and the test has no more time; what did come:\n'
+    r'no message with subject "never" arrived at \S+ within [\d.]+ s, and the test has no more time; what arrived:\n'
     r"  2\S+  shop@shop\.example  Confirm your address"
 )
 SLOW = Path(__file__).with_name("examples-slow.mjs").read_text()
@@ -29,10 +32,10 @@ SLOW = Path(__file__).with_name("examples-slow.mjs").read_text()
 
 @pytest.mark.proof
 @pytest.mark.needs("chromium")
-def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_share_a_daemon(node, example):
+def test_a_sign_up_takes_six_lines_with_playwright_and_all_workers_share_a_daemon(node, example):
     folder = example("shop.mjs", "playwright.config.mts", "sign-up.spec.ts")
     config = folder / "playwright.config.mts"
-    without_windows = peers.which("chromium-headless-shell")  # it starts in half the time
+    without_windows = peers.which("chromium-headless-shell")  # the headless shell starts twice as fast
     config.write_text(config.read_text().replace("/usr/bin/chromium", without_windows))
     spec = (EXAMPLES / "sign-up.spec.ts").read_text()
     assert len(re.search(r"=> \{\n(.*)^\}\);", spec, re.MULTILINE | re.DOTALL)[1].splitlines()) <= 6
@@ -51,7 +54,7 @@ def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_sh
     assert attached(tests["fails"], "service") == attached(tests["shows a mail"], "service")
     assert tests["fails"]["error"]["message"].endswith("as expected")
     assert re.search(
-        r"shop@shop\.example  Confirm your address\n  code: \d{6}\n  \| Your", attached(tests["fails"], "mails of")
+        r"shop@shop\.example  Confirm your address\n  code: \d{6}\n  \| Your", attached(tests["fails"], "messages of")
     )
 
 
@@ -67,17 +70,17 @@ def attached(result, name):
 
 
 @pytest.mark.proof
-def test_vitest_has_one_daemon_by_its_global_setup_and_a_wait_ends_before_the_test(node, example):
+def test_the_global_setup_of_vitest_starts_one_daemon_and_a_wait_ends_before_the_test(node, example):
     folder = example("shop.mjs", "sign-up.test.mjs", "vitest.config.mjs")
     (folder / "slow.test.mjs").write_text(SLOW)
     vitest = "exec node node_modules/vitest/vitest.mjs run 2>&1"
     said = node("sh", "-c", vitest, cwd=folder, status=1, NO_COLOR="1")
     assert re.search(r"Tests +1 failed \| 1 passed", said)
     assert re.search(NO_MORE_TIME, said)
-    assert "tmpmaild: mails of" in said
+    assert "tmpmaild: messages of" in said
 
 
-def test_the_runner_of_node_needs_no_setup_and_ends_also_when_an_assertion_fails(node, example):
+def test_the_runner_of_node_needs_no_setup_and_exits_even_if_an_assertion_fails(node, example):
     folder = example("shop.mjs", "node.test.mjs")
     wrong = (folder / "node.test.mjs").read_text().replace("Wrong code", "Right code")
     (folder / "wrong.test.mjs").write_text(wrong)
@@ -86,7 +89,7 @@ def test_the_runner_of_node_needs_no_setup_and_ends_also_when_an_assertion_fails
 
 
 @pytest.mark.proof
-def test_the_tasks_for_cypress_read_the_code(node, example):
+def test_the_configuration_for_cypress_has_tasks_that_read_the_code(node, example):
     folder = example("shop.mjs", "cypress.config.mjs")
     (folder / "node_modules/cypress").mkdir()
     (folder / "node_modules/cypress/index.mjs").write_text(CYPRESS)

@@ -1,4 +1,4 @@
-"""The browser extension without a browser: its rules, its words, what it asks for, and its archives."""
+"""The browser extension without a browser: its rules, texts, permissions and archives."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ MANIFEST = json.loads((SOURCE / "manifest.json").read_text())
 LANGUAGES = {"pt-BR": "pt_BR", "zh": "zh_CN"}
 SCRIPTS = {path.name: path.read_text() for path in SOURCE.glob("*.js")}
 PAGES = {path.name: path.read_text() for path in SOURCE.glob("*.html")}
-# What makes markup or code of text, listens to pages, or keeps things where they leave the machine.
+# Forbidden calls, which turn text into markup or code, add listeners to pages, or store data that leaves the machine.
 FORBIDDEN = (
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|setHTML|createContextualFragment|\beval\b"
     r"|new Function|importScripts|\bonMessage\b|onMessageExternal|onConnect|storage\.sync|registerContentScripts"
@@ -51,14 +51,14 @@ def test_every_language_of_the_web_inbox_has_every_sentence_with_the_same_values
         assert "error_rate_limited_other" in told, folder
         differing = [key for key in singular if values(told[key]) != values(english[key])]
         assert differing == [], folder
-        assert len(told["description"]) <= 132, folder  # Chrome's store takes no more
+        assert len(told["description"]) <= 132, folder  # the Chrome Web Store's limit
 
 
 def values(text):
     return sorted(set(re.findall(r"\$\d", text)))
 
 
-def test_what_the_web_inbox_says_too_is_said_in_the_same_words():
+def test_texts_shared_with_the_web_inbox_are_the_same():
     for path in (WEB / "messages").glob("*.js"):
         source = path.read_text()
         told = words(LANGUAGES.get(path.stem, path.stem))
@@ -70,7 +70,7 @@ def test_what_the_web_inbox_says_too_is_said_in_the_same_words():
             assert told[key] == re.sub(r"\{\w+\}", "$1", said), (path.name, key)
 
 
-def test_every_sentence_is_used_and_every_one_that_is_used_is_there():
+def test_every_text_is_used_and_every_used_text_exists():
     sources = "".join((*SCRIPTS.values(), *PAGES.values(), json.dumps(MANIFEST)))
     keys = {re.sub(r"_(one|two|few|many|other)$", "", key) for key in words("en") if key.startswith("error_rate")}
     keys |= {key for key in words("en") if not key.startswith("error_rate")}
@@ -80,12 +80,13 @@ def test_every_sentence_is_used_and_every_one_that_is_used_is_there():
     assert set(asked) - keys == set()
 
 
-def test_it_asks_for_no_more_than_is_told():
+def test_it_requests_only_the_documented_permissions():
     assert MANIFEST["permissions"] == ["activeTab", "alarms", "contextMenus", "scripting", "storage"]
     assert MANIFEST["optional_host_permissions"] == ["https://*/*", "http://localhost/*", "http://127.0.0.1/*"]
     keys = {"host_permissions", "content_scripts", "web_accessible_resources", "externally_connectable"}
     assert keys & MANIFEST.keys() == set()
-    assert MANIFEST["incognito"] == "spanning"  # one memory for all windows; Firefox knows no "split"
+    # Normal and private windows share one state, because Firefox does not support "split".
+    assert MANIFEST["incognito"] == "spanning"
     assert MANIFEST["version"] == __version__
     told = (ROOT / "docs/extension.md").read_text()
     assert [name for name in MANIFEST["permissions"] if f"`{name}`" not in told] == []
@@ -100,7 +101,7 @@ def test_its_policy_lets_no_script_or_markup_in():
     assert [name for name, text in PAGES.items() if re.search(inline, text)] == []
 
 
-def test_it_is_small_and_needs_no_other_package():
+def test_the_extension_is_small_and_needs_no_other_package():
     lines = [len(text.splitlines()) for text in (*SCRIPTS.values(), *PAGES.values())]
     others = [len((SOURCE / name).read_text().splitlines()) for name in ("manifest.json", "style.css")]
     assert sum(lines) + sum(others) <= 1200
@@ -108,12 +109,12 @@ def test_it_is_small_and_needs_no_other_package():
     assert [name for name in imported if not name.startswith("./")] == []
 
 
-def test_the_parser_of_events_is_that_of_the_web_inbox():
+def test_the_event_parser_is_the_same_as_in_the_web_inbox():
     _, parser = SCRIPTS["eventstream.js"].split("\n\n", 1)
     assert parser in (WEB / "following.js").read_text()
 
 
-def test_the_archives_are_the_same_each_time_and_hold_what_runs(tmp_path):
+def test_the_archives_are_reproducible_and_contain_the_running_files(tmp_path):
     sums = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -132,7 +133,7 @@ def test_the_archives_are_the_same_each_time_and_hold_what_runs(tmp_path):
         }
 
 
-def test_a_store_finds_what_it_asks_for():
+def test_a_store_finds_the_required_files():
     store = SOURCE / "store"
     assert {"description.md", "privacy.md"} <= {path.name for path in store.iterdir()}
     pictures = sorted(store.glob("*.png"))

@@ -1,4 +1,4 @@
-"""The TypeScript client: its own tests, its types, its package as npm would publish it, and that no daemon is left."""
+"""The TypeScript client: its own tests, its types, its published npm package, and the termination of its daemons."""
 
 import importlib.util
 import json
@@ -16,14 +16,14 @@ from tmpmaild.http.app import describe_api
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients/typescript"
 
-# Prints the process id of the daemon; then a test runs for long.
+# Prints the process id of the daemon, then runs a long test.
 KILLED = Path(__file__).with_name("typescript-killed.mjs").read_text()
 ESM = Path(__file__).with_name("typescript-esm.ts").read_text()
 COMMONJS = Path(__file__).with_name("typescript-commonjs.ts").read_text()
 TSCONFIG = Path(__file__).with_name("typescript-tsconfig.json").read_text()
 
 
-def test_the_types_are_those_of_our_description():
+def test_the_types_match_our_description():
     spec = importlib.util.spec_from_file_location("typescript_types", ROOT / "tools/typescript_types.py")
     types = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(types)
@@ -31,7 +31,7 @@ def test_the_types_are_those_of_our_description():
     assert types.TARGET.read_text() == described, "stale: run `python tools/stable.py`"
 
 
-def test_the_versions_agree_and_the_lock_names_hashes_but_no_mirror():
+def test_the_versions_match_and_the_lock_file_has_hashes_and_no_mirror():
     package, lock = (json.loads((CLIENT / name).read_text()) for name in ("package.json", "package-lock.json"))
     assert package["version"] == lock["version"] == __version__
     assert "dependencies" not in package
@@ -40,7 +40,7 @@ def test_the_versions_agree_and_the_lock_names_hashes_but_no_mirror():
     assert [one for one in locked if "integrity" not in one] == []
     named = {name.rpartition("node_modules/")[2] for name in lock["packages"]}
     optional = {name for one in locked for name in one.get("optionalDependencies", {})}
-    assert optional - named == set(), "npm ci wants the packages of all platforms, also where npm install does not"
+    assert optional - named == set(), "npm ci requires the packages of all platforms, even where npm install does not"
     places = [one["resolved"] for one in locked if "resolved" in one]
     assert [place for place in places if not place.startswith("https://registry.npmjs.org/")] == []
 
@@ -49,7 +49,7 @@ def test_its_own_tests_pass(node, client):
     node("node", "--test", *sorted(map(str, client.glob("test/*.test.mjs"))))
 
 
-def test_node_that_is_killed_takes_its_daemon_along(client, tmp_path):
+def test_a_killed_node_stops_its_daemon(client, tmp_path):
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/tmpmaild").symlink_to(client)
     script = tmp_path / "killed.mjs"
@@ -59,7 +59,7 @@ def test_node_that_is_killed_takes_its_daemon_along(client, tmp_path):
     with subprocess.Popen(["node", script], env=environ, stdout=subprocess.PIPE) as process:
         daemon = os.pidfd_open(int(process.stdout.readline()))
         process.send_signal(signal.SIGKILL)
-        assert select.select([daemon], [], [], 30)[0], "the daemon lives on"
+        assert select.select([daemon], [], [], 30)[0], "the daemon is still running"
         assert list(tmp_path.glob("tmpmaild-*")) == []
         os.close(daemon)
 

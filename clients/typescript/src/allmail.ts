@@ -1,22 +1,23 @@
-// All messages of a service that catches them, whoever they were sent to.
+// All messages that a catch-all service has received, regardless of their recipients.
 
+import { UnexpectedMail } from "./errors.js";
 import { type Filter, Inbox } from "./inbox.js";
 import type { Abortable, Mail } from "./mail.js";
 import type { RemoteAllMail } from "./remote.js";
 import type { TestTime } from "./testtime.js";
 
-/** Which of all messages are meant. */
+/** A filter for the list of all messages. */
 export interface AllFilter extends Filter {
-  /** A whole recipient of the envelope, in any case, with its tag. */
+  /** The full address of an envelope recipient, including its tag; case is ignored. */
   to?: string;
 }
 
-/** Which message to wait for, and how long, as `Wait`. */
+/** The message to wait for, and the timeout, as in `Wait`. */
 export type AllWait = AllFilter & Abortable & { timeoutMs?: number };
 
 /**
- * All messages of a service that catches them (`tmpmaild catch`, `startForRun({ catchAll: true })`), each once. All calls throw
- * a `Problem` `catch-all-off` if the service does not catch all mail.
+ * All messages of a catch-all service (`tmpmaild catch`, `startForRun({ catchAll: true })`), each listed once. All
+ * methods throw a `Problem` `catch-all-off` if the service does not catch all mail.
  */
 export class AllMail {
   readonly #remote: RemoteAllMail;
@@ -32,45 +33,45 @@ export class AllMail {
     return this.#inbox.messages(wanted);
   }
 
-  /** Return the newest message that matches, without waiting; null if there is none. */
+  /** Return the newest matching message without waiting, or null. */
   async latest(wanted: AllFilter & Abortable = {}): Promise<Mail | null> {
     const [newest] = await this.#inbox.messages({ ...wanted, limit: 1 });
     return newest ?? null;
   }
 
-  /** Return how many messages match, without waiting. */
+  /** Return the number of matching messages, without waiting. */
   async count(wanted: AllFilter & Abortable = {}): Promise<number> {
     return (await this.#inbox.messages(wanted)).length;
   }
 
-  /** Return the oldest message that matches and arrives in time. Throws `WaitTimeout`, which lists what came instead. */
+  /** Wait for the oldest matching message. Throws `WaitTimeout`, which lists the messages that arrived instead. */
   async waitFor(wait: AllWait = {}): Promise<Mail> {
     return this.#inbox.waitFor(wait);
   }
 
-  /** Return the first `count` such messages, oldest first, as soon as they are there. */
+  /** Return the first `count` matching messages, oldest first, once all have arrived. */
   async waitForMessages(count: number, wait: AllWait = {}): Promise<Mail[]> {
     return this.#inbox.waitForMessages(count, wait);
   }
 
-  /** Return the code of the oldest such message that has one. */
+  /** Return the code in the oldest matching message that has a code. */
   async waitForCode(wait: AllWait & { pattern?: RegExp } = {}): Promise<string> {
     return this.#inbox.waitForCode(wait);
   }
 
-  /** Return the target of the link to follow in the oldest such message that has one. */
+  /** Return the target of the link to follow in the oldest matching message that has such a link. */
   async waitForLink(wait: AllWait & { linkText?: string | RegExp; url?: string | RegExp } = {}): Promise<string> {
     return this.#inbox.waitForLink(wait);
   }
 
-  /** Wait, and throw `UnexpectedMail` as soon as such a message arrives, or is there already. */
+  /** Wait, and throw `UnexpectedMail` as soon as a message matches; messages that have already arrived count. */
   async assertNoMail(wait: AllFilter & Abortable & { withinMs: number }): Promise<void> {
     await this.#inbox.assertNoMail(wait);
   }
 
   /**
-   * Wait for exactly `count` such messages and return them, oldest first. Throws `WaitTimeout` for fewer, `UnexpectedMail` for
-   * one more within `withinMs` after the last.
+   * Wait for exactly `count` matching messages and return them, oldest first. Throws `WaitTimeout` if fewer arrive, and
+   * `UnexpectedMail` if another message arrives within the next `withinMs` milliseconds.
    */
   async assertCount(
     count: number,
@@ -79,11 +80,19 @@ export class AllMail {
     const timeout = timeoutMs === undefined ? {} : { timeoutMs };
     const found = count > 0 ? await this.#inbox.waitForMessages(count, { ...filter, ...timeout }) : [];
     const last = found.at(-1);
-    await this.#inbox.assertNoMail({ ...filter, ...(last === undefined ? {} : { after: last }), withinMs });
+    try {
+      await this.#inbox.assertNoMail({ ...filter, ...(last === undefined ? {} : { after: last }), withinMs });
+    } catch (error) {
+      if (!(error instanceof UnexpectedMail)) throw error;
+      throw new UnexpectedMail(`expected exactly ${count}, but more arrived: ${error.message}`, error.arrived);
+    }
     return found;
   }
 
-  /** Delete all messages, or those to one recipient, from its inboxes as well; return how many. */
+  /**
+   * Delete all messages, or all messages to one recipient, from the list and from their inboxes; return the number
+   * deleted.
+   */
   async clear({ to, signal }: Abortable & { to?: string } = {}): Promise<number> {
     if (to === undefined) return this.#remote.deleteMessages(undefined, undefined, signal);
     const found = await this.#remote.messages({ to }, undefined, signal);

@@ -1,4 +1,4 @@
-// Whether it is proven who sent a mail, and why not, for people.
+// Checks the verified sender of a message, and explains failures.
 
 import { NotAuthenticated, printable } from "./errors.js";
 import type { Authentication } from "./openapi.js";
@@ -11,16 +11,16 @@ interface Verdict {
   reason?: string;
 }
 
-/** Return if a mail is proven to be from a domain. Throws `NotAuthenticated`. */
+/** Check that a domain is the verified sender. Throws `NotAuthenticated`. */
 export function ensureAuthenticated(found: Authentication | null, domain: string): void {
   if (found === null) {
     throw new NotAuthenticated(
-      "it is not known yet who sent the mail: wait for it with { verdict: true } (the service needs senders.resolver)",
+      "the sender has not been checked yet: wait for the message with { verdict: true } (the service needs senders.resolver)",
     );
   }
   const { result, domain: proven } = found.dmarc;
   if (result === "pass" && proven === domain.toLowerCase()) return;
-  throw new NotAuthenticated([`the mail is not proven to be from ${domain}`, ...lines(found)].map((line) => printable(line, 1000)).join("\n"));
+  throw new NotAuthenticated([`the message is not verified to be from ${domain}`, ...lines(found)].map((line) => printable(line, 1000)).join("\n"));
 }
 
 function lines({ dmarc, spf, dkim, dns = [] }: Authentication): string[] {

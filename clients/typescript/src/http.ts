@@ -1,4 +1,4 @@
-// Sends requests over fetch: timeouts, the caller's AbortSignal, the rate limit, bounds; knows no meaning of an answer.
+// Sends requests with fetch: timeouts, the caller's AbortSignal, the rate limit, size limits.
 
 import { type Answer, checked } from "./answers.js";
 import { ConnectionLost, NotTmpmaild, Problem, ServiceUnreachable, type TmpmaildError, printable } from "./errors.js";
@@ -9,7 +9,7 @@ const MAX_REPEATING_MS = 60_000;
 const MAX_JSON_BYTES = 64 * 1024 * 1024;
 const LOST = ["UND_ERR_SOCKET", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ECONNRESET", "EPIPE"];
 
-/** A request to a path of the API, such as `addresses`. */
+/** A request to an API path, such as `addresses`. */
 export interface Ask {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   path: string;
@@ -21,7 +21,7 @@ export interface Ask {
   signal?: AbortSignal | undefined;
 }
 
-/** A stream that is open; `read` returns null at its end, and when its connection breaks or is silent. */
+/** An open stream; `read` returns null when the stream ends, and when its connection breaks or is idle for too long. */
 export interface OpenStream {
   answer: Answer;
   read(): Promise<Uint8Array | null>;
@@ -34,12 +34,14 @@ export class Http {
 
   constructor(readonly serviceUrl: string) {}
 
-  /** Send a request, again for up to a minute if the rate limit refuses it; return the successful answer. */
+  /**
+   * Send a request, and retry it for up to a minute while the rate limit refuses it; return the successful response.
+   */
   async ask(ask: Ask): Promise<Answer> {
     return this.#repeated(ask, () => this.askOnce(ask));
   }
 
-  /** Send a request, once. */
+  /** Send a request without retries. */
   async askOnce(ask: Ask): Promise<Answer> {
     const deadline = new Deadline(ask.readMs ?? READ_MS, ask.signal);
     try {
@@ -51,7 +53,7 @@ export class Http {
     }
   }
 
-  /** Open a stream; without an octet for `ask.readMs` it counts as broken. */
+  /** Open a stream; it counts as broken if no byte arrives for `ask.readMs` milliseconds. */
   async open(ask: Ask): Promise<OpenStream> {
     return this.#repeated(ask, () => this.#openOnce(ask));
   }
@@ -103,7 +105,7 @@ export class Http {
     }
   }
 
-  /** Say once why the tests are slow. */
+  /** Print a warning that the rate limit slows down the tests, but only once. */
   warnOfRateLimit(): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
@@ -149,11 +151,11 @@ export class Http {
     return { serviceUrl: this.serviceUrl, path: `/api/v1/${ask.path}`, status, headers, body };
   }
 
-  /** Return what a thrown value means. Neither its text nor its cause has a header of the request. */
+  /** Return the error for a thrown value. Neither the error's text nor its cause contains a request header. */
   #translated(error: unknown, deadline: Deadline): unknown {
     deadline.throwIfCallerAborted();
     if (deadline.isOver) {
-      return new ConnectionLost(`${this.serviceUrl}: no answer within ${String(deadline.ms / 1000)} s`);
+      return new ConnectionLost(`${this.serviceUrl}: no response within ${String(deadline.ms / 1000)} s`);
     }
     return error instanceof TypeError ? this.#fetchFailed(error) : error;
   }
@@ -162,7 +164,7 @@ export class Http {
     const cause = error.cause as (Error & { code?: string }) | undefined;
     const code = cause?.code ?? "";
     const reason = printable(cause?.message || code || error.message);
-    // The code is missing in Debian 13's Node 20.19, where llhttp is not the one that comes with undici.
+    // In Debian 13's Node 20.19, which does not use the llhttp bundled with undici, the error has no code.
     if (code.startsWith("HPE_") || cause?.name === "HTTPParserError") return new NotTmpmaild(`${this.serviceUrl} does not speak HTTP; is the URL right?`);
     if (LOST.includes(code) || error.message === "terminated") {
       return new ConnectionLost(`${this.serviceUrl}: the connection broke: ${reason}; is tmpmaild running there?`);
@@ -171,7 +173,7 @@ export class Http {
   }
 }
 
-/** Aborts after a time, or with the caller's signal. (AbortSignal.any is missing in Node 18.) */
+/** Aborts after a timeout, or when the caller's signal is aborted. (AbortSignal.any is missing in Node 18.) */
 class Deadline {
   isOver = false;
   readonly #controller = new AbortController();
@@ -215,7 +217,7 @@ class Deadline {
   }
 }
 
-/** Wait; throws the reason of the signal when that is aborted. */
+/** Wait for a time; throws the signal's reason if the signal is aborted. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
@@ -231,7 +233,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Return the URL of the service: as given, else `$TMPMAILD_URL`, else the default. Throws TypeError. */
+/** Return the URL of the service: the given URL, else `$TMPMAILD_URL`, else the default. Throws TypeError. */
 export function serviceUrl(given?: string): string {
   const variable = given ? "" : (process.env["TMPMAILD_URL"] ?? "");
   const text = (given ?? variable).trim() || DEFAULT_URL;
@@ -240,11 +242,11 @@ export function serviceUrl(given?: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw new TypeError(`${shown} is not a URL; one looks like ${DEFAULT_URL}`);
+    throw new TypeError(`${shown} is not a URL, such as ${DEFAULT_URL}`);
   }
-  if (url.username || url.password) throw new TypeError("the URL of the service holds no user and no password");
+  if (url.username || url.password) throw new TypeError("the URL of the service must not contain a user name or a password");
   if (!/^https?:$/.test(url.protocol) || url.search || url.hash) {
-    throw new TypeError(`${shown} is not a URL of a service; one looks like ${DEFAULT_URL}`);
+    throw new TypeError(`${shown} is not the URL of a service, such as ${DEFAULT_URL}`);
   }
-  return url.href.replace(/\/+$/, "").replace(/\/api\/v1$/, ""); // requests add the path of the API
+  return url.href.replace(/\/+$/, "").replace(/\/api\/v1$/, ""); // the API path is appended to each request
 }

@@ -1,4 +1,4 @@
-// A mail in an inbox and its attachments, as a test reads them.
+// A message in an inbox and its attachments, as used by tests.
 
 import { ensureAuthenticated } from "./authentication.js";
 import { NotInMail, printable } from "./errors.js";
@@ -7,27 +7,27 @@ import type { RemoteInbox } from "./remote.js";
 
 const MAX_SHOWN_LINES = 15;
 const MAX_LISTED = 10;
-const LIKELY = 0.3; // links of less confidence are not returned where none was described
+const LIKELY = 0.3; // a link with lower confidence is returned only if it matches the caller's description
 
-/** A page of a browser: Playwright's and Puppeteer's are such. */
+/** A browser page, such as Playwright's or Puppeteer's. */
 export interface Page {
   goto(url: string): Promise<unknown>;
 }
 
-/** Which link is meant. */
+/** Describes a link. */
 export interface LinkWanted {
-  /** A part of its text, in any case, or a regular expression. */
+  /** Part of its text, ignoring case, or a regular expression. */
   text?: string | RegExp | undefined;
-  /** A part of its target, or a regular expression. */
+  /** Part of its target, or a regular expression. */
   url?: string | RegExp | undefined;
 }
 
-/** Ends a call early. */
+/** Options for a call that can be aborted. */
 export interface Abortable {
   signal?: AbortSignal | undefined;
 }
 
-/** A mail. What asks the service throws a `Problem` `message-not-found` when the mail was deleted. */
+/** A message. Methods that send a request throw a `Problem` `message-not-found` if it has been deleted. */
 export class Mail {
   readonly #inbox: RemoteInbox;
   readonly #message: MessageItem;
@@ -43,7 +43,7 @@ export class Mail {
     return this.#message.id;
   }
 
-  /** The bare address of the From field, else of the envelope; `""` without either. */
+  /** The bare address in the From field, else the envelope sender, else `""`. */
   get sender(): string {
     return this.#message.from;
   }
@@ -53,42 +53,46 @@ export class Mail {
     return this.#message.from_name;
   }
 
-  /** The domain that it is proven to be from (DMARC), as of when the mail was read; null if it is not. */
+  /** The verified sender's domain (DMARC) at the time when this message was fetched, or null. */
   get authenticated(): string | null {
     return this.#message.authenticated ?? null;
   }
 
-  /** The address it was sent to as its sender wrote it, a tag included. */
+  /** The envelope recipient as the sender wrote it, including a tag. */
   get recipient(): string {
     return this.#message.to;
   }
 
-  /** The recipients of the envelope, Bcc among them, in `Tmpmaild.allMail`; else the one of the inbox. */
+  /** In `Tmpmaild.allMail`, the envelope recipients, including Bcc; in an inbox, only the inbox's own recipient. */
   get recipients(): readonly string[] {
     return this.#message.recipients ?? [this.#message.to];
   }
 
-  /** The subject, decoded; `""` without one. */
+  /** The decoded subject, or `""`. */
   get subject(): string {
     return this.#message.subject;
   }
 
-  /** The text part, else the text of the HTML, with LF line ends. Only its beginning where `truncated` is true. */
+  /**
+   * The text part, else the text of the HTML, with LF line endings. If `truncated` is true, this is only the beginning.
+   */
   get text(): string {
     return this.#details?.body ?? this.#message.body;
   }
 
-  /** Whether `text` is only the beginning, as of huge mails and in long lists; after `details()` it never is. */
+  /**
+   * Whether `text` is only the beginning of the text (in huge messages and long lists); always false after `details()`.
+   */
   get truncated(): boolean {
     return this.#details === null && this.#message.truncated === true;
   }
 
-  /** When it came. */
+  /** The arrival time. */
   get receivedAt(): Date {
     return new Date(this.#message.received_at);
   }
 
-  /** How large its source is. */
+  /** The size of the source. */
   get sizeBytes(): number {
     return this.#message.size;
   }
@@ -98,7 +102,7 @@ export class Mail {
     return this.#message.has_html;
   }
 
-  /** The one-time passwords and verification codes in it, best first. */
+  /** The one-time passwords and verification codes in the message, best first. */
   get codes(): readonly CodeItem[] {
     return this.#message.codes;
   }
@@ -108,12 +112,12 @@ export class Mail {
     return this.codes[0]?.value ?? null;
   }
 
-  /** The links to the web, the one to confirm or log in with first. */
+  /** The web links, best first; the best link is the link for confirming or logging in. */
   get links(): readonly LinkItem[] {
     return this.#message.links;
   }
 
-  /** The target of the first of `links` if it is likely to be the one to follow (confidence 0.3 or more), or null. */
+  /** The target of the first link if it is likely the link to follow (confidence 0.3 or more), or null. */
   get link(): string | null {
     return linkBy({}, this.#message);
   }
@@ -124,27 +128,31 @@ export class Mail {
   }
 
   /**
-   * Return the best code; with a pattern what it finds in the subject, else in the whole text: its first group if it has
-   * one. Throws `NotInMail`, which shows the mail.
+   * Return the best code; with a pattern, the pattern's match in the subject or else in the full text, or only its
+   * first group if it has groups. Throws `NotInMail`, which shows the message.
    */
   async getCode({ pattern, signal }: Abortable & { pattern?: RegExp } = {}): Promise<string> {
     if (pattern === undefined) return this.code ?? this.#miss("no code");
+    expectExpression(pattern);
     if (this.truncated) await this.details({ signal });
     return codeBy(pattern, this.#message, this.text) ?? this.#miss(`no match of ${String(pattern)}`);
   }
 
-  /** Return the target of the link to follow (of confidence 0.3 or more), or of the best one that is described. Throws `NotInMail`. */
+  /**
+   * Return the target of the link to follow (confidence 0.3 or more), or of the best link that matches the description.
+   * Throws `NotInMail`.
+   */
   async getLink(wanted: LinkWanted = {}): Promise<string> {
     return Promise.resolve(linkBy(wanted, this.#message) ?? this.#miss(`no link${describedLink(wanted)}`));
   }
 
-  /** Return the first attachment of that name, in any case; `*` and `?` stand for anything. Throws `NotInMail`. */
+  /** Return the first attachment with this name, ignoring case; `*` and `?` are wildcards. Throws `NotInMail`. */
   async getAttachment(name: string): Promise<Attachment> {
     const found = this.attachments.find(({ filename }) => glob(name).test(filename));
     return Promise.resolve(found ?? this.#miss(`no attachment ${JSON.stringify(name)}`));
   }
 
-  /** Return the link of the List-Unsubscribe field (RFC 2369, RFC 8058), https before http, or null. */
+  /** Return the link in the List-Unsubscribe field (RFC 2369, RFC 8058), preferably https, or null. */
   async unsubscribeLink({ signal }: Abortable = {}): Promise<string | null> {
     const { headers } = await this.details({ signal });
     const field = headers.find(([name]) => name.toLowerCase() === "list-unsubscribe")?.[1] ?? "";
@@ -152,41 +160,41 @@ export class Mail {
     return links.find((link) => /^https:\/\//i.test(link)) ?? links.find((link) => /^http:\/\//i.test(link)) ?? null;
   }
 
-  /** Return the HTML part as it was received, or null. Fetched the first time. */
+  /** Return the HTML part as received, or null. It is fetched on first use. */
   async html({ signal }: Abortable = {}): Promise<string | null> {
     return (await this.details({ signal })).html;
   }
 
-  /** Return all that the API tells: headers, HTML, the whole text, the delivery. Fetched the first time. */
+  /** Return all details: headers, HTML, full text, and delivery information. They are fetched on first use. */
   async details({ signal }: Abortable = {}): Promise<FullMessageItem> {
     this.#details ??= await this.#inbox.details(this.id, signal);
     return this.#details;
   }
 
   /**
-   * Return if it is proven that the mail is from a domain (DMARC). Throws `NotAuthenticated`, which says why not, with the DNS
-   * answers that the service saw.
+   * Check that a domain is the verified sender (DMARC). Throws `NotAuthenticated`, with the reason and the DNS
+   * responses that the service received.
    */
   async assertAuthenticated(domain: string, { signal }: Abortable = {}): Promise<void> {
     ensureAuthenticated((await this.#inbox.details(this.id, signal)).authentication, domain);
   }
 
-  /** Return the source, octet by octet, below the service's `Return-Path` and `Received`. */
+  /** Return the message as received, preceded by the service's `Return-Path` and `Received` fields. */
   async raw({ signal }: Abortable = {}): Promise<Uint8Array> {
     return this.#inbox.raw(this.id, signal);
   }
 
-  /** Show the mail in a browser's page: sanitised, in a sandbox, without remote images unless they are asked for. */
+  /** Show the message in a browser page: sanitised, in a sandbox, without remote images unless requested. */
   async open(page: Page, { remoteImages = false, signal }: Abortable & { remoteImages?: boolean } = {}): Promise<void> {
     await page.goto(await this.viewUrl({ remoteImages, signal }));
   }
 
-  /** Return a URL that shows the mail in any browser; it works for a minute, without a token. */
+  /** Return a URL that shows the message in any browser; it is valid for a minute and needs no token. */
   async viewUrl({ remoteImages = false, signal }: Abortable & { remoteImages?: boolean } = {}): Promise<string> {
     return this.#inbox.view(this.id, remoteImages, signal);
   }
 
-  /** Delete it from its inbox. */
+  /** Delete the message from its inbox. */
   async delete({ signal }: Abortable = {}): Promise<void> {
     await this.#inbox.deleteMessage(this.id, signal);
   }
@@ -202,7 +210,7 @@ export class Mail {
   }
 }
 
-/** An attachment; sizes and hashes are of its decoded content. */
+/** An attachment; size and hash are those of the decoded content. */
 export class Attachment {
   readonly #inbox: RemoteInbox;
   readonly #messageId: string;
@@ -214,17 +222,17 @@ export class Attachment {
     this.#item = item;
   }
 
-  /** The name its sender gave it. Never a path to write to as it is. */
+  /** The file name from the message. Never use it unchanged as the path of a file to write. */
   get filename(): string {
     return this.#item.filename;
   }
 
-  /** The media type it claims. */
+  /** The declared media type. */
   get contentType(): string {
     return this.#item.content_type;
   }
 
-  /** How large the content is. */
+  /** The size of the content. */
   get sizeBytes(): number {
     return this.#item.size;
   }
@@ -234,7 +242,7 @@ export class Attachment {
     return this.#item.sha256;
   }
 
-  /** Whether the HTML of the mail refers to it. */
+  /** Whether the attachment is an image that the view shows in the HTML, which refers to its `contentId`. */
   get isInline(): boolean {
     return this.#item.inline;
   }
@@ -244,28 +252,37 @@ export class Attachment {
     return this.#item.content_id;
   }
 
-  /** Return the content, decoded. */
+  /** Return the decoded content. */
   async content({ signal }: Abortable = {}): Promise<Uint8Array> {
     return this.#inbox.attachment(this.#messageId, this.#item.index, signal);
   }
 }
 
-/** Return what a pattern finds in a message: its first group if it has one (null if that took no part), else all of it. */
+/** Throw TypeError if the pattern is a string, which callers without type checking may pass. */
+export function expectExpression(pattern: unknown): void {
+  if (Object.prototype.toString.call(pattern) === "[object RegExp]") return;
+  throw new TypeError(`pattern is a regular expression, such as /\\d{6}/, not ${JSON.stringify(pattern)}`);
+}
+
+/** Return a pattern's match in a message: its first group if it has groups (null if unmatched), else the whole match. */
 export function codeBy(pattern: RegExp, message: MessageItem, text = message.body): string | null {
-  const once = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, "")); // those would keep a position
+  const once = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, "")); // g and y make patterns stateful
   const found = once.exec(message.subject) ?? once.exec(text);
   if (found === null) return null;
   return found.length > 1 ? (found[1] ?? null) : found[0];
 }
 
-/** Return the target of the first link that is described, or of the first if it is likely to be the one to follow. */
+/**
+ * Return the target of the first link that matches the description; without a description, of the first link if it is
+ * likely the link to follow.
+ */
 export function linkBy({ text, url }: LinkWanted, message: MessageItem): string | null {
   const least = text === undefined && url === undefined ? LIKELY : 0;
   const anyCase = typeof text === "string" ? new RegExp(escaped(text), "iu") : text;
   return message.links.find((link) => link.confidence >= least && matches(anyCase, link.text) && matches(url, link.href))?.href ?? null;
 }
 
-/** Return which link is meant, for people. */
+/** Return a human-readable description of the requested link. */
 export function describedLink({ text, url }: LinkWanted): string {
   const parts = Object.entries({ text, url }).filter(([, value]) => value !== undefined);
   const described = parts.map(([name, value]) => `${name} ${value instanceof RegExp ? String(value) : JSON.stringify(value)}`);
@@ -285,7 +302,7 @@ function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
-/** Return the beginning of a text, each line after a line end and indented. */
+/** Return the beginning of a text as indented lines, each preceded by a line break. */
 export function beginning(text: string): string {
   const lines = text.split("\n").filter((one) => one.trim() !== "");
   const shown = lines.slice(0, MAX_SHOWN_LINES).map((one) => `\n  | ${printable(one)}`);

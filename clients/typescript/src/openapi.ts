@@ -1,43 +1,43 @@
-// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run tools/stable.py.
+// Request and response types. Generated from the OpenAPI document by tools/typescript_types.py: use tools/stable.py.
 
-/** An address; `token` only when it is created, the last two members only with the token, if allowed. */
+/** An address. `token` is present only on creation; `faults` and `webhook` require the token. */
 export interface AddressResource {
   address: string;
   created_at: string;
   expires_at: string;
-  /** The latest time to which `expires_at` can be moved. */
+  /** The latest time to which `expires_at` can be set. */
   extendable_until: string;
   private: boolean;
   message_count: number;
-  /** Only in the response that created the address. */
+  /** Present only in the response to the request that created the address. */
   token?: string;
-  /** The faults that are still pending; with the token, if the operator allows them. */
+  /** The pending faults; present only with the token, and if the operator allows faults. */
   faults?: FaultItem[];
-  /** The webhook; with the token, if the operator allows webhooks. */
+  /** The webhook; present only with the token, and if the operator allows webhooks. */
   webhook?: WebhookItem | null;
 }
 
-/** Whether the chain of those who handed the mail on holds (RFC 8617). */
+/** The ARC result: whether the chain of forwarders is valid (RFC 8617). */
 export interface ArcVerdict {
   result: string;
   reason?: string;
 }
 
-/** An attachment; size and hash are those of its decoded content. */
+/** An attachment; size and hash refer to its decoded content. */
 export interface AttachmentItem {
   index: number;
   filename: string;
   content_type: string;
   size: number;
   sha256: string;
-  /** Whether it is an image that the HTML refers to by its `content_id`. */
+  /** Whether the attachment is an image that the HTML refers to by its `content_id`. */
   inline: boolean;
   content_id: string | null;
-  /** A path below the path of the server's public URL, never with a host. */
+  /** A path under the path of the server's public URL; it never includes a host. */
   url: string;
 }
 
-/** Who sent a mail, so far as the DNS can tell; results are the words of RFC 8601. */
+/** The sender authentication of a message; the results are the keywords of RFC 8601. */
 export interface Authentication {
   spf: SpfVerdict;
   dkim: DkimVerdict[];
@@ -61,27 +61,27 @@ export interface CodeItem {
 
 /** The properties of a new address; all are optional. */
 export interface CreateRequest {
-  /** 3 to 64 of `a-z 0-9 . _ -`, a letter or digit at both ends, no two dots together; in any case. */
+  /** 3 to 64 of `a-z 0-9 . _ -`, with a letter or digit at both ends and no consecutive dots; case-insensitive. */
   local_part?: string;
-  /** One of the server's domains; default the first. */
+  /** One of the server's domains; the first by default. */
   domain?: string;
-  /** Whether reading needs the token too. */
+  /** Whether the token is also required for reading. */
   private?: boolean;
   /** The lifetime, up to `max_lifetime_seconds`; default `lifetime_seconds`. */
   expires_in_seconds?: number;
-  /** For the next messages, replacing earlier faults; if the operator has set `smtp.faults`. */
+  /** Faults for the next messages; they replace any earlier faults. Available only if the operator has set `smtp.faults`. */
   faults?: FaultItem[];
-  /** Replaces the webhook; null removes it. If the operator has set `webhooks.allow`. */
+  /** Replaces the webhook; null removes it. Available only if the operator has set `webhooks.allow`. */
   webhook?: WebhookRequest | null;
 }
 
-/** The result of a request to delete messages. */
+/** The response to a deletion request. */
 export interface DeletedMessages {
   /** The number of deleted messages. */
   deleted: number;
 }
 
-/** Whether a signature holds (RFC 6376, RFC 8463). `unsigned` names those of the fields "date" and "message-id" that a signature which holds leaves out. */
+/** The DKIM result: whether a signature is valid (RFC 6376, RFC 8463). `unsigned` lists the fields ("date" or "message-id") that a valid signature does not cover. */
 export interface DkimVerdict {
   result: string;
   domain?: string;
@@ -90,7 +90,7 @@ export interface DkimVerdict {
   unsigned?: string[];
 }
 
-/** Whether the domain of the From field vouches for the mail (RFC 7489); `policy` is what it asks for if not. `unsigned` names those of the fields "date" and "message-id" that nothing covers of what vouches for the mail. */
+/** The DMARC result: whether the domain of the From field authorised the message (RFC 7489), and its `policy`. `unsigned` lists the fields ("date" or "message-id") that no signature used for the result covers. */
 export interface DmarcVerdict {
   result: string;
   policy?: string;
@@ -99,14 +99,14 @@ export interface DmarcVerdict {
   unsigned?: string[];
 }
 
-/** What the resolver said to a question: the records as text, one a line, or why there are none. */
+/** The resolver's answer to a query: the records as text, one per line, or the reason why there are none. */
 export interface DnsAnswer {
   name: string;
   type: string;
   answer: string;
 }
 
-/** The problem document (RFC 9457 §3); `code` is stable, `title` and `detail` are for people. */
+/** The problem document (RFC 9457 §3); `code` is stable, whereas `title` and `detail` are for people. */
 export interface Document {
   type: string;
   title: string;
@@ -116,7 +116,7 @@ export interface Document {
   errors?: FieldError[];
 }
 
-/** The domains at which addresses can be created, the default first, and the lifetimes of addresses. */
+/** The domains in which addresses can be created, the default domain first, and the lifetimes of addresses. */
 export interface DomainList {
   domains: string[];
   /** The default lifetime of an address. */
@@ -135,38 +135,38 @@ export interface EndedAddress {
 /** The SMTP transaction that delivered a message; `to` is only this inbox's recipient. */
 export interface EnvelopeItem {
   from: string;
-  /** As the sender wrote it, tag included. */
+  /** As written by the sender, including any tag. */
   to: string;
   helo: string;
   remote_ip: string;
   tls: boolean;
 }
 
-/** The new expiry, faults or webhook of an address; at least one of them. */
+/** The new expiry, faults or webhook of an address; at least one property is required. */
 export interface ExtendRequest {
-  /** Counted from now; shortening is allowed. */
+  /** The new lifetime, counted from now; it may be shorter than before. */
   expires_in_seconds?: number;
-  /** For the next messages, replacing earlier faults; if the operator has set `smtp.faults`. */
+  /** Faults for the next messages; they replace any earlier faults. Available only if the operator has set `smtp.faults`. */
   faults?: FaultItem[];
-  /** Replaces the webhook; null removes it. If the operator has set `webhooks.allow`. */
+  /** Replaces the webhook; null removes it. Available only if the operator has set `webhooks.allow`. */
   webhook?: WebhookRequest | null;
 }
 
-/** A fault for the next messages; with only a delay, the usual reply comes late. */
+/** A fault for the next messages. If only the delay is set, the usual reply is sent after the delay. */
 export interface FaultItem {
-  /** What fails: RCPT, DATA, or the end of the message, which is then not stored. */
+  /** The step that fails: RCPT, DATA, or the end of the message (in which case the message is not stored). */
   at: "data" | "end" | "rcpt";
   /** The reply of the server; `421` also closes the connection. */
   reply?: string;
-  /** How many times it occurs; then come the usual replies. */
+  /** How many times the fault occurs; after that, replies are normal. */
   times?: number;
-  /** How long the reply is delayed. */
+  /** The delay of the reply, in seconds. */
   delay_seconds?: number;
 }
 
 /** The path at which the messages of an address can be read as a feed, until the address expires. */
 export interface FeedItem {
-  /** A path below the path of the server's public URL, never with a host. */
+  /** A path under the path of the server's public URL; it never includes a host. */
   url: string;
   expires_at: string;
 }
@@ -177,30 +177,30 @@ export interface FieldError {
   detail: string;
 }
 
-/** The inboxes to follow in one stream, the most important first. */
+/** The inboxes to follow in one stream, in order of importance. */
 export interface FollowRequest {
   inboxes: FollowedInbox[];
 }
 
 /** An inbox to follow. */
 export interface FollowedInbox {
-  /** In any form that accepts mail; its events name it in this form. */
+  /** The address, in any form to which mail can be sent; events contain the address in the same form. */
   address: string;
-  /** Needed for a private address. */
+  /** Required for a private address. */
   token?: string;
   /** Resume after this message. */
   after?: string;
-  /** What a message must have: a code, a link, an attachment that is not inline, a verdict. */
+  /** Features that a message must have: a code, a link, an attachment that is not inline, a verdict. */
   has?: ("attachment" | "code" | "link" | "verdict")[];
 }
 
 /** One message with all its parts. */
 export interface FullMessageItem {
   id: string;
-  /** Bare address; empty when neither header nor envelope has one. */
+  /** The bare address; empty if neither the header nor the envelope has an address. */
   from: string;
   from_name: string;
-  /** As the sender wrote it, tag included. */
+  /** As written by the sender, including any tag. */
   to: string;
   subject: string;
   body: string;
@@ -210,19 +210,19 @@ export interface FullMessageItem {
   attachments: AttachmentItem[];
   codes: CodeItem[];
   links: LinkItem[];
-  /** The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never checked. */
+  /** The domain of the From field if DMARC verified it; null if DMARC did not verify it, or if the sender has not been checked. */
   authenticated: string | null;
-  /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
+  /** The DMARC result for the From field: `pass`, `fail`, `none` or `temperror`; null if the sender has not been checked. */
   dmarc: string | null;
-  /** All recipients of the envelope; only in lists of all messages. */
+  /** All envelope recipients; present only in lists of all messages. */
   recipients?: string[];
   /** Present and true if the body was cut to 1 KiB. */
   truncated?: boolean;
-  /** Every web address in `body`, in order; the first 1,000 in 128 Ki characters. */
+  /** The web addresses in `body`, in order; at most 1,000, from the first 128 Ki characters. */
   body_links: BodyLinkItem[];
   /** As received: never insert it into a page without sanitising it. */
   html: string | null;
-  /** Name and decoded value, in order. */
+  /** The name and decoded value of each header field, in order. */
   headers: [string, string][];
   cc: Person[];
   reply_to: Person[];
@@ -231,17 +231,17 @@ export interface FullMessageItem {
   /** The Message-ID field, without angle brackets. */
   message_id: string;
   envelope: EnvelopeItem;
-  /** Null if it is not known yet or never checked. */
+  /** Null if the sender has not been checked. */
   authentication: Authentication | null;
   /** Null for a message that did not arrive over SMTP. */
   session: SessionItem | null;
-  /** A path below the path of the server's public URL, never with a host. */
+  /** A path under the path of the server's public URL; it never includes a host. */
   raw_url: string;
   /** Errors in the message that the parser tolerated. */
   warnings: string[];
 }
 
-/** A link to the web; its confidence is that the message asks to follow it. */
+/** A web link; `confidence` is the likelihood that the message asks its reader to follow it. */
 export interface LinkItem {
   href: string;
   text: string;
@@ -251,10 +251,10 @@ export interface LinkItem {
 /** A message in a list; `to` is the envelope's recipient as written. */
 export interface MessageItem {
   id: string;
-  /** Bare address; empty when neither header nor envelope has one. */
+  /** The bare address; empty if neither the header nor the envelope has an address. */
   from: string;
   from_name: string;
-  /** As the sender wrote it, tag included. */
+  /** As written by the sender, including any tag. */
   to: string;
   subject: string;
   body: string;
@@ -264,27 +264,42 @@ export interface MessageItem {
   attachments: AttachmentItem[];
   codes: CodeItem[];
   links: LinkItem[];
-  /** The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never checked. */
+  /** The domain of the From field if DMARC verified it; null if DMARC did not verify it, or if the sender has not been checked. */
   authenticated: string | null;
-  /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
+  /** The DMARC result for the From field: `pass`, `fail`, `none` or `temperror`; null if the sender has not been checked. */
   dmarc: string | null;
-  /** All recipients of the envelope; only in lists of all messages. */
+  /** All envelope recipients; present only in lists of all messages. */
   recipients?: string[];
   /** Present and true if the body was cut to 1 KiB. */
   truncated?: boolean;
 }
 
-/** The response to *messages*: exactly one member, `messages`, unless the request has `explain=true`. */
+/** The response to *messages*. It has exactly one member, `messages`, unless the request has `explain=true`. */
 export interface MessageList {
   messages: MessageItem[];
-  /** Only with `explain=true`: why a wait found nothing, for people: what came instead, and what was refused. */
+  /** Only with `explain=true`: a human-readable reason why a wait found nothing, with the messages that arrived instead and the refusals. */
   reason?: string;
 }
 
-/** A mailbox that a header field names; either is "" when absent. */
+/** A mailbox in a header field; a missing address or name is "". */
 export interface Person {
   address: string;
   name: string;
+}
+
+/** A recipient of caught messages. */
+export interface RecipientItem {
+  /** As written by the sender, including any tag. */
+  address: string;
+  message_count: number;
+}
+
+/** The total number of caught messages, and their recipients, starting with the recipient of the newest message. */
+export interface RecipientList {
+  /** The total number of messages. */
+  message_count: number;
+  /** The 1,000 latest recipients; addresses that differ only in case count as one recipient. */
+  recipients: RecipientItem[];
 }
 
 /** A refused command of an SMTP client, or the end of a connection that delivered no message. */
@@ -292,9 +307,9 @@ export interface RefusalItem {
   at: string;
   /** Its IP address. */
   client: string;
-  /** Never the arguments of AUTH; empty if the command is not known. */
+  /** The refused command, without the arguments of AUTH; empty if unknown. */
   command: string;
-  /** The reply, or what happened. */
+  /** The reply, or a description of the event. */
   reason: string;
 }
 
@@ -303,7 +318,7 @@ export interface RefusalList {
   refusals: RefusalItem[];
 }
 
-/** The SMTP session that delivered a message; `recipients` are only this inbox's. */
+/** The SMTP session that delivered a message; `recipients` contains only this inbox's recipients. */
 export interface SessionItem {
   remote_ip: string;
   helo: string;
@@ -312,9 +327,9 @@ export interface SessionItem {
   /** Null without TLS. */
   tls_version: string | null;
   tls_cipher: string | null;
-  /** The mechanism of the login; null without a login. */
+  /** The login mechanism; null without a login. */
   auth: string | null;
-  /** ESMTP parameters of MAIL, as written. */
+  /** The ESMTP parameters of the MAIL command, as written. */
   parameters: string[];
   recipients: SessionRecipient[];
   /** When DATA was accepted. */
@@ -323,14 +338,14 @@ export interface SessionItem {
   committed_at: string;
 }
 
-/** A recipient that the sender named, and when it was accepted (RCPT). */
+/** A recipient that the sender specified, and the time when it was accepted (RCPT). */
 export interface SessionRecipient {
-  /** As the sender wrote it, tag included. */
+  /** As written by the sender, including any tag. */
   address: string;
   accepted_at: string;
 }
 
-/** Whether the client may send for the domain of MAIL FROM, or of HELO for the null path (RFC 7208). */
+/** The SPF result: whether the client may send for MAIL FROM's domain, or HELO's if MAIL FROM is null (RFC 7208). */
 export interface SpfVerdict {
   result: string;
   domain?: string;
@@ -339,27 +354,27 @@ export interface SpfVerdict {
 
 /** The path at which the sanitised HTML of a message can be viewed for a minute. */
 export interface ViewItem {
-  /** A path below the path of the server's public URL, never with a host. */
+  /** A path under the path of the server's public URL; it never includes a host. */
   url: string;
   expires_at: string;
-  /** How many remote images the message has. */
+  /** The number of remote images in the message. */
   remote_images: number;
 }
 
 /** The options of a view. */
 export interface ViewRequest {
-  /** Load remote images, which reveals to their servers that the message is read. */
+  /** Load remote images, which reveals to their servers that the message has been opened. */
   remote_images?: boolean;
 }
 
-/** The last call of a webhook. */
+/** The most recent call to a webhook. */
 export interface WebhookCall {
   at: string;
-  /** The status of the response, or why there was none. */
+  /** The response status, or the reason why there was no response. */
   result: string;
 }
 
-/** The body of a call about an expired address. */
+/** The body of a webhook call about an expired address. */
 export interface WebhookExpiry {
   type: "inbox.expired";
   timestamp: string;
@@ -371,29 +386,29 @@ export interface WebhookItem {
   url: string;
   events: ("expired" | "message" | "verdict")[];
   has: ("attachment" | "code" | "link" | "verdict")[];
-  /** The number of failed calls in a row. */
+  /** The number of consecutive failed calls. */
   failures: number;
   last_call: WebhookCall | null;
-  /** Null unless the last call has failed. */
+  /** Null unless the last call failed. */
   next_call_at: string | null;
-  /** Signs the calls. Only in the response to the request that set it. */
+  /** The secret that signs the calls. Present only in the response to the request that set it. */
   secret?: string;
 }
 
-/** The body of a call about a message. */
+/** The body of a webhook call about a message. */
 export interface WebhookMessage {
   type: "message.received" | "verdict.reached";
   timestamp: string;
   data: MessageItem;
 }
 
-/** A webhook, which is called when something happens to an address. */
+/** A webhook that is called for an address's events. */
 export interface WebhookRequest {
-  /** A URL that the operator allows, without user information and fragment. */
+  /** A URL that the operator allows, without user information or fragment. */
   url: string;
-  /** A message was received, its sender was checked, the address expired; default `message`. */
+  /** Events to report: message received, sender checked, or address expired; default `message`. */
   events?: ("expired" | "message" | "verdict")[];
-  /** Only messages that have all of these. */
+  /** Only messages that have all of these features. */
   has?: ("attachment" | "code" | "link")[];
 }
 

@@ -1,9 +1,9 @@
-// The inboxes of one test: creating them, what to show of their mail when the test fails, deleting them.
+// Manages the inboxes of one test: creates them, reports their messages if the test fails, and deletes them.
 
 import { Problem, printable, textOf } from "./errors.js";
 import type { Inbox } from "./inbox.js";
 import { type Mail, beginning } from "./mail.js";
-import type { NewInbox, Tmpmaild } from "./service.js";
+import { type NewInbox, type Tmpmaild, needsAwait } from "./service.js";
 
 const MAX_MAILS = 10;
 const MAX_REFUSALS = 20;
@@ -16,18 +16,20 @@ export class OpenedInboxes {
 
   constructor(readonly service: Tmpmaild) {}
 
-  /** Create an inbox, private unless it is said otherwise. */
-  readonly create = async (wanted: NewInbox = {}): Promise<Inbox> => {
+  /** Create an inbox, private by default. */
+  readonly create = (wanted: NewInbox = {}): Promise<Inbox> => needsAwait("newInbox", this.#created(wanted));
+
+  async #created(wanted: NewInbox): Promise<Inbox> {
     const inbox = await this.service.create({ private: true, ...wanted });
     this.#inboxes.push(inbox);
     return inbox;
-  };
+  }
 
-  /** Return a title and a text for each inbox. Never throws, so that the failure of the test is what is reported. */
+  /** Return a title and a text for each inbox. Never throws, so that the test's own failure is reported. */
   async reports(): Promise<[title: string, text: string][]> {
-    const mails = this.#inboxes.map(async (inbox) => [`tmpmaild: mails of ${inbox.address}`, await listing(inbox)] as [string, string]);
+    const mails = this.#inboxes.map(async (inbox) => [`tmpmaild: messages of ${inbox.address}`, await listing(inbox)] as [string, string]);
     const refused = await this.#refused();
-    const title = "tmpmaild: what the mail server refused meanwhile";
+    const title = "tmpmaild: refused by the mail server in the meantime";
     return [...(await Promise.all(mails)), ...(refused ? [[title, refused] as [string, string]] : [])];
   }
 
@@ -36,22 +38,25 @@ export class OpenedInboxes {
     for (const [title, text] of await this.reports()) console.error(`${title}\n${text}`);
   }
 
-  /** Return a title and the sanitised HTML of each mail that has some, oldest first. Never throws. */
+  /** Return a title and the view of each message with HTML, oldest first. Never throws. */
   async pages(): Promise<[title: string, html: string][]> {
     const pages = await Promise.all(this.#inboxes.map((inbox) => htmlOf(inbox).catch(() => [])));
     return pages.flat();
   }
 
-  /** List what was refused since the first inbox was created, if something was, and if the service tells. */
+  /** List the refusals since the first inbox was created, if the service records refusals. */
   async #refused(): Promise<string> {
     const begun = Math.min(...this.#inboxes.map(({ createdAt }) => createdAt.getTime()));
-    const refusals = await this.service.refusals().catch(() => []); // most services keep none
+    const refusals = await this.service.refusals().catch(() => []); // most services do not record refusals
     const shown = refusals.filter(({ at }) => Date.parse(at) >= begun).slice(-MAX_REFUSALS);
     const lines = shown.map(({ at, client, command, reason }) => [at.slice(11, 19), client, printable(command), printable(reason)]);
     return lines.map((line) => line.join("  ")).join("\n");
   }
 
-  /** Delete all that the test has not; warn if that fails, since the test says nothing about it. */
+  /**
+   * Delete the remaining inboxes of the test. If that fails, only print a warning, since the test itself may have
+   * passed.
+   */
   async delete(): Promise<void> {
     await Promise.all(this.#inboxes.splice(0).map(discard));
   }
@@ -81,10 +86,10 @@ async function listing(inbox: Inbox): Promise<string> {
   try {
     const newest = await inbox.messages({ limit: MAX_MAILS + 1 });
     const shown = newest.slice(0, MAX_MAILS).reverse().map(described);
-    if (newest.length > MAX_MAILS) shown.unshift(`(older ones are left out; these are the ${String(MAX_MAILS)} newest)`);
-    return shown.join("\n") || "none came";
+    if (newest.length > MAX_MAILS) shown.unshift(`(older messages are left out; these are the ${String(MAX_MAILS)} newest)`);
+    return shown.join("\n") || "no messages";
   } catch (error) {
-    return `they cannot be read: ${printable(textOf(error))}`;
+    return `the messages cannot be read: ${printable(textOf(error))}`;
   }
 }
 

@@ -1,4 +1,4 @@
-// One inbox of a service and the requests about it; `inbox.ts` and `mail.ts` are what tests see of it.
+// The requests for one inbox of a service; `inbox.ts` and `mail.ts` are the interface for tests.
 
 import { type Answer, decoded, isMessage, isObject, nextPageQuery, notTmpmaild } from "./answers.js";
 import type { Ask, Http, OpenStream } from "./http.js";
@@ -8,24 +8,27 @@ export const MAX_PAGE = 100;
 const MAX_IDS = 100;
 const MAX_CONTENT_BYTES = 512 * 1024 * 1024;
 
-/** What a mail can be asked to have. */
+/** A feature that a filter can require. */
 export type Has = "code" | "link" | "attachment" | "verdict";
 
-/** Which mails are meant: parts of the subject, of the sender's address or name, of any text; and after which. */
+/**
+ * Selects messages by part of the subject, by part of the sender's address or name, by part of any text, and by
+ * position.
+ */
 export interface Query {
   subject?: string | undefined;
   sender?: string | undefined;
   text?: string | undefined;
   after?: string | undefined;
   has?: readonly Has[];
-  /** A whole recipient, among all messages. */
+  /** A full recipient address, for the list of all messages. */
   to?: string | undefined;
 }
 
-/** The address, its token if that is known, and its expiry as last read. */
+/** The address, its token if known, and its expiry as last read. */
 export class RemoteInbox {
   readonly address: string;
-  readonly #token: string | null; // private: a failed test may print the object
+  readonly #token: string | null; // private, because a failed test may print the object
   readonly createdAt: Date;
   expiresAt: Date;
   #webhookSecret: string | null;
@@ -50,7 +53,7 @@ export class RemoteInbox {
     return this.#webhookSecret;
   }
 
-  /** Change the address, or, without a body, only read it again. */
+  /** Change the address; without a body, only fetch it again. */
   async shown(body?: ExtendRequest, signal?: AbortSignal): Promise<AddressResource> {
     const answer = await this.#ask({ method: body === undefined ? "GET" : "PATCH", path: "", body, signal });
     const address = decoded(answer, isAddress);
@@ -63,7 +66,7 @@ export class RemoteInbox {
     await this.#ask({ method: "DELETE", path: "", signal });
   }
 
-  /** List messages, newest first, over as many pages as it takes. */
+  /** List messages, newest first, with as many page requests as necessary. */
   async messages(query: Query, limit = Infinity, signal?: AbortSignal): Promise<MessageItem[]> {
     const found: MessageItem[] = [];
     const parameters = queryParameters(query);
@@ -74,7 +77,8 @@ export class RemoteInbox {
       const answer: Answer = await this.#ask({ method: "GET", path: `/messages?${next}`, signal });
       found.push(...decoded(answer, isMessageList).messages);
       next = nextPageQuery(answer);
-      // A page may be empty although there is another. Each lies before the last, or this might never end.
+      // A page may be empty even if there is a next page. Each page must be older than the previous one, or this loop
+      // might never end.
       const last: string | null = before;
       before = new URLSearchParams(next ?? "").get("before");
       if (next !== null && (before === null || (last !== null && before >= last))) throw notTmpmaild(answer);
@@ -82,7 +86,7 @@ export class RemoteInbox {
     return found.slice(0, limit);
   }
 
-  /** Ask for a page, once: the caller decides what to do about a refusal. */
+  /** Request a page without retries: the caller handles refusals. */
   async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageList, Answer]> {
     const path = this.path(`/messages?${parameters.toString()}`);
     const answer = await this.http.askOnce({ method: "GET", path, token: this.token, readMs, signal });
@@ -99,7 +103,7 @@ export class RemoteInbox {
     return decoded(await this.#ask({ method: "GET", path: message(id), signal }), isFullMessage);
   }
 
-  /** Ask for one message, once, as `page` does. */
+  /** Request one message without retries, as `page` does. */
   async whole(id: string, readMs: number, signal?: AbortSignal): Promise<FullMessageItem> {
     const answer = await this.http.askOnce({ method: "GET", path: this.path(message(id)), token: this.token, readMs, signal });
     return decoded(answer, isFullMessage);
@@ -117,10 +121,13 @@ export class RemoteInbox {
     await this.#ask({ method: "DELETE", path: message(id), signal });
   }
 
-  /** Delete the messages with these ids, else all up to one, else all; return how many. */
+  /**
+   * Delete the messages with these ids, all messages up to and including one id, or all messages; return the number
+   * deleted.
+   */
   async deleteMessages(ids?: readonly string[], upTo?: string, signal?: AbortSignal): Promise<number> {
     if (ids === undefined) return this.#deleteMessages(new URLSearchParams(upTo === undefined ? {} : { up_to: upTo }), signal);
-    if (upTo !== undefined) throw new TypeError("either some mails are deleted or all up to one");
+    if (upTo !== undefined) throw new TypeError("delete either the given messages or all up to one, not both");
     let count = 0;
     for (let start = 0; start < ids.length; start += MAX_IDS) {
       const some = ids.slice(start, start + MAX_IDS).map((id): [string, string] => ["id", id]);
@@ -139,7 +146,10 @@ export class RemoteInbox {
     return this.#content("/messages.mbox", signal);
   }
 
-  /** Return a URL below that of the service: its answer says the path below its public URL, which may be another. */
+  /**
+   * Return a view URL based on this client's service URL, since the response contains the path of the public URL, which
+   * may differ.
+   */
   async view(id: string, remoteImages: boolean, signal?: AbortSignal): Promise<string> {
     const body = { remote_images: remoteImages };
     const answer = await this.#ask({ method: "POST", path: `${message(id)}/view`, body, signal });
@@ -162,7 +172,10 @@ export class RemoteInbox {
   }
 }
 
-/** All messages of a service that catches them: the requests for the messages of an address, without one. */
+/**
+ * All messages of a catch-all service: supports the same requests as an inbox, with paths that do not contain an
+ * address.
+ */
 export class RemoteAllMail extends RemoteInbox {
   constructor(http: Http) {
     super(http, { address: "this service", created_at: 0, expires_at: 0 } as unknown as AddressResource, null);
@@ -173,12 +186,12 @@ export class RemoteAllMail extends RemoteInbox {
   }
 }
 
-/** Return the path of an address, however it is written. */
+/** Return the path of an address, with special characters escaped. */
 export function addressPath(address: string): string {
   return `addresses/${encodeURIComponent(address).replace("%40", "@")}`;
 }
 
-/** Return the query parameters for which mails are meant. */
+/** Return the query parameters of a filter. */
 export function queryParameters(query: Query): URLSearchParams {
   const parameters = new URLSearchParams();
   const given = { subject: query.subject, from: query.sender, q: query.text, after: query.after, to: query.to };

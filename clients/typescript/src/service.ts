@@ -1,4 +1,4 @@
-// The service: creating inboxes and finding those that exist.
+// The client for a service, which creates and finds inboxes.
 
 import { AllMail } from "./allmail.js";
 import { decoded, isObject } from "./answers.js";
@@ -8,33 +8,34 @@ import type { Abortable } from "./mail.js";
 import type { CreateRequest, DomainList, FaultItem, RefusalItem, RefusalList, WebhookRequest } from "./openapi.js";
 import { RemoteAllMail, RemoteInbox, addressPath, isAddress } from "./remote.js";
 import { TestTime } from "./testtime.js";
+import { existing } from "./waiting.js";
 
-/** What an address is to be like; all is optional. */
+/** Options for a new address. */
 export interface NewInbox {
-  /** The name before the @; without one a random one. */
+  /** The local part; random by default. */
   localPart?: string;
   /** One of the service's domains; the first by default. */
   domain?: string;
-  /** Whether reading needs the token too. */
+  /** Whether the token is also required for reading. */
   private?: boolean;
-  /** How long it lives, which the operator bounds. */
+  /** The lifetime, within the operator's limits. */
   expiresInSeconds?: number;
-  /** What the next mails meet with, as in `Inbox.setFaults`. */
+  /** Faults for the next messages, as in `Inbox.setFaults`. */
   faults?: readonly FaultItem[];
-  /** Who is called, as in `Inbox.setWebhook`; the secret is then `Inbox.webhookSecret`. */
+  /** The webhook, as in `Inbox.setWebhook`; its secret is available as `Inbox.webhookSecret`. */
   webhook?: WebhookRequest;
 }
 
 /**
- * A tmpmaild service, as seen by its URL (default: `$TMPMAILD_URL`, else `http://127.0.0.1:8025`).
+ * A tmpmaild service, identified by its URL (default: `$TMPMAILD_URL`, else `http://127.0.0.1:8025`).
  *
- * All calls throw `ServiceUnreachable`, `NotTmpmaild` and `Problem`. What the rate limit refuses is repeated for up to
- * a minute. Throws TypeError if `url` is not a URL.
+ * All methods can throw `ServiceUnreachable`, `NotTmpmaild` and `Problem`. Requests that the rate limit refuses are
+ * retried for up to a minute. Throws TypeError if `url` is not a valid URL.
  */
 export class Tmpmaild {
   readonly #http: Http;
 
-  /** `time` is for the fixtures of this package. */
+  /** `time` is used only by this package's fixtures. */
   constructor(
     url?: string,
     readonly time = new TestTime(),
@@ -42,13 +43,17 @@ export class Tmpmaild {
     this.#http = new Http(serviceUrl(url));
   }
 
-  /** Where the service is. */
+  /** The URL of the service. */
   get url(): string {
     return this.#http.serviceUrl;
   }
 
   /** Create an address. */
-  async create({ localPart, domain, expiresInSeconds, signal, ...more }: NewInbox & Abortable = {}): Promise<Inbox> {
+  create(wanted: NewInbox & Abortable = {}): Promise<Inbox> {
+    return needsAwait("create", this.#created(wanted));
+  }
+
+  async #created({ localPart, domain, expiresInSeconds, signal, ...more }: NewInbox & Abortable): Promise<Inbox> {
     const body: CreateRequest = {};
     if (localPart !== undefined) body.local_part = localPart;
     if (domain !== undefined) body.domain = domain;
@@ -61,11 +66,23 @@ export class Tmpmaild {
     return new Inbox(new RemoteInbox(this.#http, created, created.token ?? null), this.time);
   }
 
-  /** Return an inbox that exists; the token is needed to change it, and to read it if it is private. */
-  async inbox(address: string, { token = null, signal }: Abortable & { token?: string | null } = {}): Promise<Inbox> {
-    if (token !== null && !/^[!-~]+$/.test(token)) throw new TypeError("a token is made of printable ASCII characters");
-    const answer = await this.#http.ask({ method: "GET", path: addressPath(address), token, signal });
-    return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token), this.time);
+  /**
+   * Return an existing inbox. The token is needed to change it, and to read it if it is private. If messages create
+   * addresses (`smtp.accept_unknown`), `timeoutMs` is the time to wait for the first message; then this throws
+   * `WaitTimeout` instead of a `Problem` `address-not-found`.
+   */
+  inbox(address: string, { token = null, timeoutMs = 0, signal }: Abortable & { token?: string | null; timeoutMs?: number } = {}): Promise<Inbox> {
+    return needsAwait("inbox", this.#found(address, token, timeoutMs, signal ?? this.time.signal));
+  }
+
+  async #found(address: string, token: string | null, timeoutMs: number, signal: AbortSignal | undefined): Promise<Inbox> {
+    if (token !== null && !/^[!-~]+$/.test(token)) throw new TypeError("a token consists of printable ASCII characters");
+    const find = async (): Promise<Inbox> => {
+      const answer = await this.#http.ask({ method: "GET", path: addressPath(address), token, signal });
+      return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token), this.time);
+    };
+    if (timeoutMs <= 0) return find();
+    return existing(find, address, this.time.patience(timeoutMs), () => this.refusals({ signal }), signal);
   }
 
   /** All messages, if the service catches them (`tmpmaild catch`, `startForRun({ catchAll: true })`). */
@@ -73,15 +90,15 @@ export class Tmpmaild {
     return new AllMail(new RemoteAllMail(this.#http), this.time);
   }
 
-  /** Return the domains that addresses can be created at, the default first. */
+  /** Return the domains in which addresses can be created, the default domain first. */
   async domains({ signal }: Abortable = {}): Promise<string[]> {
     const answer = await this.#http.ask({ method: "GET", path: "domains", signal });
     return decoded(answer, isDomainList).domains;
   }
 
   /**
-   * Return what the mail server refused lately, oldest first: why a mail did not come. Throws a `Problem` `not-found` where
-   * the service does not keep it (`smtp.keep_refusals`).
+   * Return the mail server's recent refusals, oldest first. They can explain why a message did not arrive. Throws a
+   * `Problem` `not-found` if the service does not record refusals (`smtp.keep_refusals`).
    */
   async refusals({ signal }: Abortable = {}): Promise<RefusalItem[]> {
     const answer = await this.#http.ask({ method: "GET", path: "refusals", signal });
@@ -95,4 +112,20 @@ function isRefusalList(value: unknown): value is RefusalList {
 
 function isDomainList(value: unknown): value is DomainList {
   return isObject(value) && Array.isArray(value["domains"]);
+}
+
+/**
+ * Return a promise for an inbox that also has an inbox's members, so that using them without `await` throws a helpful
+ * TypeError. Otherwise a call would fail with "is not a function", and `address` would be undefined.
+ */
+export function needsAwait(name: string, promise: Promise<Inbox>): Promise<Inbox> {
+  for (const member of Object.getOwnPropertyNames(Inbox.prototype)) {
+    if (member === "constructor") continue;
+    const get = (): never => {
+      promise.catch(() => undefined); // this error is more specific than the promise's rejection
+      throw new TypeError(`${name}() returns a promise of an inbox, which has no ${member}: write (await ${name}(…)).${member}`);
+    };
+    void Object.defineProperty(promise, member, { get, configurable: true });
+  }
+  return promise;
 }

@@ -1,36 +1,43 @@
-// How long a wait may last: as the call says, else the default; but it ends before the runner ends the test.
+// The timeout of a wait: the timeout passed to the call, or else the default. Either way, the wait ends before the
+// runner stops the test.
+
+import { limitOfRunning } from "./runner.js";
 
 const DEFAULT_MS = 60_000;
 const LEAST_REST_MS = 1000;
 const MOST_REST_MS = 3000;
 
-/** How long a wait may last, and whether that is because the test has no more time. */
+/** The timeout of a wait, and whether it was shortened to the remaining time of the test. */
 export interface Patience {
   timeoutMs: number;
   isCut: boolean;
 }
 
-/** The time of the test that runs, as far as the runner tells it; without `begin` there is no limit. */
+/**
+ * The remaining time of the running test, if the runner provides its limit. If `begin` was not called, the start of the
+ * test is unknown, so each wait assumes that the test has just started.
+ */
 export class TestTime {
-  #begunAt = 0;
-  #timeoutMs: () => number = () => 0;
-  /** The runner's: waits end with it. */
+  #begunAt: number | null = null;
+  #timeoutMs: () => number = limitOfRunning;
+  /** The runner's signal, which ends waits. */
   signal: AbortSignal | undefined;
 
-  /** A test begins now, which may take as long as `timeoutMs` returns, now or later; 0 and Infinity stand for no limit. */
+  /** Start timing a test. `timeoutMs` returns its limit, which may change later; 0 and Infinity mean no limit. */
   begin(timeoutMs: () => number, signal?: AbortSignal): void {
     this.#begunAt = performance.now();
     this.#timeoutMs = timeoutMs;
     this.signal = signal;
   }
 
-  /** Return how long a wait may last that begins now. Throws TypeError if the default is not a number. */
+  /** Return the timeout of a wait that starts now. Throws TypeError if the default is not a number. */
   patience(toldMs: number = defaultMs()): Patience {
     const limitMs = this.#timeoutMs();
     if (!(limitMs > 0)) return { timeoutMs: toldMs, isCut: false };
-    // The rest is for asking what came instead, for the report and for deleting inboxes.
+    // The reserved time is used to list the messages that arrived instead, to write the report, and to delete inboxes.
     const restMs = Math.min(Math.max(limitMs / 10, LEAST_REST_MS), MOST_REST_MS, limitMs / 2);
-    const leftMs = Math.max(Math.floor(limitMs - restMs - (performance.now() - this.#begunAt)), 0);
+    const now = performance.now();
+    const leftMs = Math.max(Math.floor(limitMs - restMs - (now - (this.#begunAt ?? now))), 0);
     return leftMs < toldMs ? { timeoutMs: leftMs, isCut: true } : { timeoutMs: toldMs, isCut: false };
   }
 }

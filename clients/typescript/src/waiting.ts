@@ -1,24 +1,29 @@
-// Waiting for mail with the service's `wait` parameter, also through proxies that cut what takes long.
+// Waits for messages with the service's `wait` parameter, even through proxies that cut off long requests.
 
 import { type Answer, nextPageQuery } from "./answers.js";
 import { ConnectionLost, Problem, ServiceUnreachable, WaitTimeout, printable, textOf } from "./errors.js";
 import { sleep } from "./http.js";
-import type { MessageItem } from "./openapi.js";
+import type { MessageItem, RefusalItem } from "./openapi.js";
 import { MAX_PAGE, type Query, type RemoteInbox, queryParameters } from "./remote.js";
 import type { Patience } from "./testtime.js";
 
 const LONGEST_WAIT_MS = 50_000;
 const GRACE_MS = 5000;
 const LATE_MS = 1000;
-const SLACK_MS = 500; // so that the server's empty list comes before our timeout
+const SLACK_MS = 500; // so that the server's empty list arrives before our timeout
 const PAUSE_MS = 1000;
+const FIRST_PAUSE_MS = 100;
 const MAX_LISTED = 20;
+const MAX_REFUSALS = 3;
+const MAX_REASON_CHARACTERS = 4000;
+const NO_MORE_TIME = ", and the test has no more time";
 const REFUSED = "; refused: ";
 const TEMPORARY = ["rate-limited", "too-many-streams", "busy", "storage-unavailable", "stopping"];
 
 /**
- * What a wait returns of a mail; a mail that gives null does not end it. `name` is for the text of a timeout. With `readsText`
- * it looks at the whole text. One that `counts` takes several mails, none of which lacks anything by itself.
+ * The goal of a wait: `take` returns a result for a message, or null to continue. `name` appears in the error text of a
+ * timeout. With `readsText`, `take` needs the full text. A goal that `counts` needs several messages, so a single
+ * message is never reported as lacking something.
  */
 export interface Goal<T> {
   name: string;
@@ -27,7 +32,7 @@ export interface Goal<T> {
   take: (message: MessageItem) => T | null;
 }
 
-/** One wait for the oldest mail that matches a query and has what the goal takes; see `run` for what it throws. */
+/** A wait for the oldest message that matches a query and meets the goal; see `run` for its errors. */
 export class Waiting<T> {
   readonly #deadline: number;
   readonly #passedOver: MessageItem[] = [];
@@ -50,7 +55,10 @@ export class Waiting<T> {
     this.#after = query.after;
   }
 
-  /** Return what the goal takes. Throws `WaitTimeout`, and at once what makes waiting useless, as an expired address. */
+  /**
+   * Return the goal's result. Throws `WaitTimeout` at the end, and immediately throws any error that makes waiting
+   * pointless, such as an expired address.
+   */
   async run(): Promise<T> {
     for (;;) {
       const [found, pauseMs] = await this.#ask();
@@ -66,7 +74,7 @@ export class Waiting<T> {
     return this.#deadline - performance.now();
   }
 
-  /** Ask once; return what was found, and how long to pause before asking again (null: not at all). */
+  /** Send one request; return the result, and the pause before the next request (null: no pause). */
   async #ask(): Promise<[T | null, number | null]> {
     const leftMs = Math.max(this.#leftMs(), 0);
     const waitSeconds = Math.ceil(Math.min(this.#longestWaitMs, Math.max(leftMs - SLACK_MS, 0)) / 1000);
@@ -86,7 +94,10 @@ export class Waiting<T> {
     }
   }
 
-  /** Move past an empty page that others follow: with `has` a page is of so many mails, unless the server waits. */
+  /**
+   * Skip an empty page unless it is the last page: with `has`, the server checks only a limited number of messages if
+   * it does not wait.
+   */
   #movedOn(answer: Answer): boolean {
     const after = new URLSearchParams(nextPageQuery(answer) ?? "").get("after") ?? "";
     if (after <= (this.#after ?? "")) return false;
@@ -116,7 +127,7 @@ export class Waiting<T> {
     return null;
   }
 
-  /** Return a mail, of which a list shows only the beginning, with all of its text, unless it is gone. */
+  /** Return a truncated message with its full text, unless it has been deleted. */
   async #whole(message: MessageItem): Promise<MessageItem> {
     try {
       return await this.inbox.whole(message.id, Math.max(this.#leftMs(), 0) + LATE_MS, this.signal);
@@ -135,7 +146,7 @@ export class Waiting<T> {
     if (!(error instanceof ServiceUnreachable)) throw error;
     this.#trouble = error;
     if (error instanceof ConnectionLost) {
-      // Most likely a proxy that cuts what takes long: stay below what it let pass.
+      // Most likely, a proxy cut off a long request, so use a shorter wait.
       const shorterMs = Math.max(tookMs * 0.8, this.#longestWaitMs / 8);
       this.#longestWaitMs = Math.min(shorterMs, this.#longestWaitMs);
     } else if (!this.#hasAnswered) throw error;
@@ -145,28 +156,31 @@ export class Waiting<T> {
   async #timedOut(): Promise<WaitTimeout> {
     const wanted = [describedQuery(this.query), this.goal.name].filter(Boolean).join(" and ");
     const after = this.query.after ? ` after ${printable(this.query.after)}` : "";
-    const what = wanted ? `no mail with ${wanted}` : "no mail";
-    let text = `${what} came to ${this.inbox.address}${after} within ${String(this.patience.timeoutMs / 1000)} s`;
-    if (this.patience.isCut) text += ", and the test has no more time";
+    const what = wanted ? `no message with ${wanted}` : "no message";
+    let text = `${what} arrived at ${this.inbox.address}${after} within ${String(this.patience.timeoutMs / 1000)} s`;
+    if (this.patience.isCut) text += NO_MORE_TIME;
     const arrived = await this.#arrived();
     if (this.#trouble) text += `; the last request failed: ${textOf(this.#trouble)}`;
     else if (arrived.length > 0) text += refusedOf(this.#reason);
-    else text += this.#reason ? `; ${printable(this.#reason)}` : "; nothing else did";
-    if (arrived.length > 0) text += `; what did come:${listed(arrived, (message) => this.#shortcomings(message))}`;
+    else text += this.#reason ? `; ${printable(this.#reason, MAX_REASON_CHARACTERS)}` : "; no other message did";
+    if (arrived.length > 0) text += `; what arrived:${listed(arrived, (message) => this.#shortcomings(message))}`;
     return new WaitTimeout(text, arrived, this.#trouble ?? undefined);
   }
 
-  /** Return what a message lacks, and what it has instead of what the goal takes. */
+  /** Return notes on the criteria that a message does not meet, and on the codes and links found in it. */
   #shortcomings(message: MessageItem): string[] {
     const { query, goal } = this;
+    const recipients = message.recipients ?? [message.to];
+    const isElsewhere = Boolean(query.to) && !recipients.some((one) => one.toLowerCase() === query.to?.toLowerCase());
     const lacks = [
-      lacking("recipient", query.to, message.recipients ?? [message.to]),
+      isElsewhere ? lacking("recipient", query.to, []) : "",
       lacking("subject", query.subject, [message.subject]),
       lacking("sender", query.sender, [message.from, message.from_name]),
       message.truncated ? "" : lacking("text", query.text, [message.subject, message.from, message.from_name, message.body]),
       goal.name && !goal.counts && goal.take(message) === null ? goal.name : "",
     ].filter(Boolean);
     const notes = lacks.length > 0 ? [`lacks ${lacks.join(" and ")}`] : [];
+    if (isElsewhere) notes.push(`recipients: ${printable(recipients.join(", "))}`);
     if (goal.name && !goal.counts && message.codes.length > 0) notes.push(`codes: ${printable(message.codes.map(({ value }) => value).join(", "))}`);
     if (goal.name && !goal.counts && message.links.length > 0) {
       notes.push(`links: ${printable(message.links.map(({ href, confidence }) => `${href} (${String(confidence)})`).join(", "))}`);
@@ -174,7 +188,7 @@ export class Waiting<T> {
     return notes;
   }
 
-  /** List the mails that came, whether or not they match. */
+  /** List the messages that arrived, whether or not they match. */
   async #arrived(): Promise<readonly MessageItem[]> {
     if (this.#trouble) return this.#passedOver;
     const parameters = queryParameters({ after: this.query.after });
@@ -189,15 +203,48 @@ export class Waiting<T> {
   }
 }
 
-/** Return a line for each mail and each of its notes, each after a line end. */
+/**
+ * Find an inbox; if its address does not exist yet, wait until the timeout for the message that creates it. Throws
+ * `WaitTimeout`.
+ */
+export async function existing<T>(
+  find: () => Promise<T>,
+  address: string,
+  { timeoutMs, isCut }: Patience,
+  refusals: () => Promise<RefusalItem[]>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS)) {
+    try {
+      return await find();
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== "address-not-found") throw error;
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0) {
+        const text = `no message to ${printable(address)} arrived within ${String(timeoutMs / 1000)} s${isCut ? NO_MORE_TIME : ""}, and there is no such address`;
+        const only = "; a message creates an address only where smtp.accept_unknown is create, or on a catcher";
+        const lately = (await refusals().catch(() => [])).slice(-MAX_REFUSALS); // most services do not record refusals
+        const lines = lately.map(({ command, reason }) => printable(`${command}: ${reason}`));
+        throw new WaitTimeout(text + only + (lines.length > 0 ? `; refused lately: ${lines.join("; ")}` : ""), [], error);
+      }
+      await sleep(Math.min(pauseMs, leftMs), signal);
+    }
+  }
+}
+
+/** Return one line for each message and for each of its notes, each line preceded by a line break. */
 export function listed(messages: readonly MessageItem[], notes: (message: MessageItem) => string[] = () => []): string {
   return messages.map((message) => [`\n  ${line(message)}`, ...notes(message).map((note) => `\n    ${note}`)].join("")).join("");
 }
 
-/** The service's reason is about the last request alone: where messages came, only its refusals are true. */
+/**
+ * Return the refusals listed in the service's reason. The rest of the reason covers only the last request, so it is
+ * omitted if messages have arrived.
+ */
 function refusedOf(reason: string): string {
   const at = reason.indexOf(REFUSED);
-  return at < 0 ? "" : printable(reason.slice(at));
+  return at < 0 ? "" : printable(reason.slice(at), MAX_REASON_CHARACTERS);
 }
 
 function lacking(name: string, wanted: string | undefined, texts: readonly string[]): string {
@@ -205,7 +252,7 @@ function lacking(name: string, wanted: string | undefined, texts: readonly strin
   return `${name} ${JSON.stringify(printable(wanted))}`;
 }
 
-/** Return a mail in a line. */
+/** Return a message as one line. */
 export function line(message: MessageItem): string {
   const sender = printable(message.from) || "unknown sender";
   return `${printable(message.received_at)}  ${sender}  ${printable(message.subject) || "(no subject)"}`;

@@ -1,4 +1,4 @@
-// All messages of an application that sends one of them to three people and a Bcc, against the real daemon.
+// Lists the messages of an application that sends to one to three recipients and a Bcc, using the real daemon.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -29,15 +29,31 @@ test("exactly two were sent", async () => {
   for (const Subject of ["one", "two"]) await send(service.smtp, TO, { fields: { Subject } });
   const found = await allMail.assertCount(2, { withinMs: 0, ...soon });
   assert.deepEqual(found.map(({ subject }) => subject), ["one", "two"]);
-  await assert.rejects(allMail.assertCount(1, { withinMs: 0, ...soon }), UnexpectedMail);
+  await assert.rejects(
+    allMail.assertCount(1, { withinMs: 0, ...soon }),
+    (error) => error instanceof UnexpectedMail && /^expected exactly 1, but more arrived: a message arrived at /.test(error.message),
+  );
   await assert.rejects(allMail.assertCount(3, { timeoutMs: 10 }), WaitTimeout);
   assert.equal(await allMail.clear(), 2);
+});
+
+test("a wait for a different recipient lists the recipients of the messages that arrived", async () => {
+  await send(service.smtp, [...TO, BCC], { fields: { Subject: "Order 2" } });
+  await assert.rejects(allMail.waitFor({ to: "anna", timeoutMs: 10 }), (error) => {
+    assert.deepEqual(error.message.split("\n").slice(2), ['    lacks recipient "anna"', `    recipients: ${[...TO, BCC].join(", ")}`]);
+    return error instanceof WaitTimeout;
+  });
+  assert.equal(await allMail.clear(), 1);
 });
 
 test("a service that does not catch all mail says so", async () => {
   const other = await startTmpmaild();
   try {
-    await assert.rejects(new Tmpmaild(other.url).allMail.latest(), { code: "catch-all-off", status: 404 });
+    await assert.rejects(new Tmpmaild(other.url).allMail.latest(), {
+      code: "catch-all-off",
+      status: 404,
+      message: /; in tests: startForRun\(\{ catchAll: true \}\) \(404 catch-all-off\)$/,
+    });
   } finally {
     await other.close();
   }

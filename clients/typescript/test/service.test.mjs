@@ -1,10 +1,11 @@
-// The client against the real daemon, which `startForRun` starts once for this file.
+// Tests the client with the real daemon, which `startForRun` starts once for this file.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { inspect } from "node:util";
+import { Inbox } from "../dist/esm/inbox.js";
 import { OpenedInboxes } from "../dist/esm/opened.js";
-import { NotInMail, Problem, Tmpmaild, UnexpectedMail, WaitTimeout, startForRun } from "tmpmaild";
+import { NotInMail, Problem, Tmpmaild, UnexpectedMail, WaitTimeout, startForRun, startTmpmaild } from "tmpmaild";
 import { withInbox } from "tmpmaild/testing";
 import { CODE, RECEIPT, send } from "./smtp.mjs";
 
@@ -50,7 +51,7 @@ test("what is missing in a mail is told with its text", withInbox(async (inbox, 
   await send(smtp, inbox.address, { body: "Good morning.\nNothing \x1b[31mhere.\n" });
   const mail = await inbox.waitFor(soon);
   assert.equal(mail.code, null);
-  const noPart = /Nothing(?: (\d+))?/; // a group that took no part is no match, as in Python
+  const noPart = /Nothing(?: (\d+))?/; // an unmatched group counts as no match, as in Python
   const patterns = [/x(y)/, noPart].map((pattern) => () => mail.getCode({ pattern }));
   for (const look of [() => mail.getCode(), () => mail.getLink({ text: "Confirm" }), ...patterns]) {
     await assert.rejects(look, (error) => error instanceof NotInMail && error.message.includes("\n  | Nothing \ufffd[31mhere."));
@@ -84,11 +85,11 @@ test("several mails, none at all, and what came instead", withInbox(async (inbox
   const missing = inbox.waitFor({ subject: "order", after: mails[1], timeoutMs: 10 });
   await assert.rejects(missing, (error) => {
     assert.ok(error instanceof WaitTimeout);
-    assert.match(error.message, /^no mail with subject "order" came to .* within 0\.01 s; what did come:\n .* n3\n    lacks subject "order"$/);
+    assert.match(error.message, /^no message with subject "order" arrived at .* within 0\.01 s; what arrived:\n .* n3\n    lacks subject "order"$/);
     return error.arrived.length === 1;
   });
-  await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 0 }), /no mail with a code .*; nothing else did$/);
-  await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 600 }), /within 0\.6 s; no mail came, and none was refused/);
+  await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 0 }), /no message with a code .*; no other message did$/);
+  await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 600 }), /within 0\.6 s; no message arrived, and none was refused/);
 }));
 
 test("following tells each thing once, and ends with the address", withInbox(async (inbox, { smtp }) => {
@@ -156,7 +157,7 @@ test("an inbox is gone after its test, and its mails are printed when that fails
   });
   assert.equal(failing.length, 0);
   await assert.rejects(failing(), /^Error: as expected$/);
-  assert.match(printed.mock.calls[0].arguments[0], /mails of .*\n.*shop@shop\.example {2}Welcome\n {2}code: 481516\n/);
+  assert.match(printed.mock.calls[0].arguments[0], /messages of .*\n.*shop@shop\.example {2}Welcome\n {2}code: 481516\n/);
   await assert.rejects(last.messages(), { code: "address-expired" });
 });
 
@@ -185,8 +186,8 @@ test("what the mail server refused is in the report of a failed test", async (t)
   });
   await assert.rejects(failing, /^Error: as expected/);
   const [[mails], [refused]] = printed.mock.calls.map((call) => call.arguments);
-  assert.match(mails, /^tmpmaild: mails of \S+\nnone came$/);
-  const line = /^tmpmaild: what .* meanwhile\n\d\d:\d\d:\d\d {2}127\.0\.0\.1 {2}RCPT TO:<x\S+> {2}550 5\.1\.1 No such address here$/;
+  assert.match(mails, /^tmpmaild: messages of \S+\nno messages$/);
+  const line = /^tmpmaild: refused by the mail server in the meantime\n\d\d:\d\d:\d\d {2}127\.0\.0\.1 {2}RCPT TO:<x\S+> {2}550 5\.1\.1 No such address here$/;
   assert.match(refused, line);
 });
 
@@ -215,4 +216,52 @@ test("a report has the sanitised HTML of mails", async (t) => {
   assert.equal(title, `tmpmaild: ${address} mail 2 HTML`);
   assert.match(html, /Thank you/);
   assert.deepEqual(others, []);
+});
+
+test("a promise of an inbox that is used without await says so", withInbox(async (inbox, { tmpmail, newInbox }) => {
+  const members = Object.getOwnPropertyNames(Inbox.prototype).filter((name) => name !== "constructor");
+  const promises = { create: tmpmail.create(), newInbox: newInbox(), inbox: tmpmail.inbox(inbox.address, { token: inbox.token }) };
+  assert.ok(members.length > 15);
+  for (const [name, promise] of Object.entries(promises)) {
+    for (const member of members) {
+      const message = `${name}() returns a promise of an inbox, which has no ${member}: write (await ${name}(…)).${member}`;
+      assert.throws(() => promise[member], { name: "TypeError", message });
+    }
+    assert.match((await promise).address, /@/);
+    assert.match(inspect(promise), /^Promise/);
+  }
+  await (await promises.create).delete().catch(() => undefined);
+}));
+
+test("an option that no call has is refused instead of ignored", withInbox(async (inbox, { tmpmail }) => {
+  const filters = "subject, sender, text, after, has, verdict, to";
+  for (const [wrong, message] of [
+    [{ sbject: "x" }, `unexpected option sbject; the filters are ${filters}`],
+    [{ timeout: 5 }, "unexpected option timeout, did you mean timeoutMs?"],
+  ]) {
+    const calls = [inbox.messages(wrong), inbox.waitFor(wrong), inbox.waitForCode(wrong), inbox.waitForLink(wrong)];
+    for (const call of [...calls, inbox.waitForMessages(2, wrong), inbox.assertNoMail({ withinMs: 1, ...wrong })]) {
+      await assert.rejects(call, { name: "TypeError", message });
+    }
+  }
+  const expected = { name: "TypeError", message: 'pattern is a regular expression, such as /\\d{6}/, not "PIN"' };
+  await assert.rejects(inbox.waitForCode({ pattern: "PIN" }), expected);
+  assert.deepEqual(await inbox.messages({ subject: undefined, limit: 1 }), []);
+  const below = new Tmpmaild(`${tmpmail.url}/inbox`);
+  await assert.rejects(below.create(), { message: /^There is nothing at this path; is the path of http.*\/inbox right\? \(404 not-found\)$/ });
+}));
+
+test("an address that its first message creates is waited for", async (t) => {
+  const other = await startTmpmaild({ settings: { "smtp.accept_unknown": "create" } });
+  t.after(() => other.close());
+  const tmpmail = new Tmpmaild(other.url);
+  const found = tmpmail.inbox("anna@mail.example.com", soon);
+  await send(other.smtp, "anna@mail.example.com", CODE);
+  assert.equal(await (await found).waitForCode(soon), "481516");
+  await assert.rejects(send(other.smtp, "bob@other.example"), /550/);
+  await assert.rejects(tmpmail.inbox("bob@other.example", { timeoutMs: 10 }), {
+    name: "WaitTimeout",
+    message: /^no message to bob@other\.example arrived within 0\.01 s, and there is no such address; .*; refused lately: RCPT TO:<bob@/,
+  });
+  await assert.rejects(tmpmail.inbox("bob@other.example"), { code: "address-not-found" });
 });

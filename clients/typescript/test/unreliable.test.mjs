@@ -1,4 +1,5 @@
-// The client against servers that refuse, break off, or are not tmpmaild; each is a list of answers in order.
+// Tests the client with servers that refuse requests, cut connections, or are not tmpmaild. Each server is a list of
+// responses in order.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -17,7 +18,7 @@ const events = (...parts) => (request, response) => {
   response.end(`retry: 1\n\n${parts.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join("")}`);
 };
 
-/** Serve the answers while `use` runs, and return the requests that came. */
+/** Serve the responses while `use` runs, and return the requests received. */
 async function served(answers, use) {
   const requests = [];
   const server = createServer((request, response) => {
@@ -89,7 +90,7 @@ test("a wait says which request failed last, and nobody takes that for no mail",
   const stopping = problem(503, "stopping", { "Retry-After": "9" });
   await served([stopping, stopping], async (inbox) => {
     const error = await inbox.waitFor({ timeoutMs: 500 }).catch((one) => one);
-    assert.match(error.message, /^no mail came to .* within 0\.5 s; the last request failed: stopping \(503 stopping\)$/);
+    assert.match(error.message, /^no message arrived at .* within 0\.5 s; the last request failed: stopping \(503 stopping\)$/);
     await assert.rejects(inbox.assertNoMail({ withinMs: 500 }), { name: "WaitTimeout" });
   });
 });
@@ -124,7 +125,7 @@ test("a list goes on after an empty page, and one that goes round in circles end
 
 const moved = json({}, 307, { Location: "https://elsewhere.example/mail/api/v1/addresses/a@mail.example.com/messages?limit=100" });
 for (const [what, answer, kind, text] of [
-  ["another server", (_, response) => response.end("<p>"), NotTmpmaild, /is not tmpmaild: it answered 200 without a type/],
+  ["another server", (_, response) => response.end("<p>"), NotTmpmaild, /is not tmpmaild: it returned 200 without a type/],
   ["a redirect", moved, NotTmpmaild, /points to https:\/\/elsewhere\.example\/mail; use that URL$|points to https/],
   ["a proxy", (_, response) => response.writeHead(502).end("Bad Gateway"), ConnectionLost, /502 from a proxy/],
   ["a cut", cut, ConnectionLost, /the connection broke/],
@@ -145,7 +146,7 @@ test("an answer has bounds, in octets and in time", async () => {
   await served([json("x".repeat(1000)), () => undefined], async (_, { url }) => {
     const http = new Http(url);
     await assert.rejects(http.ask({ method: "GET", path: "x", maxBytes: 100 }), /sent more than 100 octets$/);
-    await assert.rejects(http.ask({ method: "GET", path: "x", readMs: 500 }), /no answer within 0\.5 s$/);
+    await assert.rejects(http.ask({ method: "GET", path: "x", readMs: 500 }), /no response within 0\.5 s$/);
   });
 });
 

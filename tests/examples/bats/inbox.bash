@@ -17,7 +17,7 @@ link() {
     wait_for link '.links[0].href'
 }
 
-# wait_for HAS FILTER: print what jq's filter takes of a mail that has a code or a link.
+# wait_for HAS FILTER: print the result of a jq filter for a message that has a code or a link.
 wait_for() {
     local found
     found=$(ask "/messages?wait=30&explain=true&has=$1")

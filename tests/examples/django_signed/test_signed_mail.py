@@ -1,8 +1,8 @@
 from django.core.mail import EmailMessage
 
 
-def test_the_mail_of_the_project_is_signed_and_aligned(inbox, settings, tmpmail_smtp):
-    settings.EMAIL_BACKEND = "signed_mail.EmailBackend"  # Django's tests would keep mail in memory
+def test_mail_from_the_project_is_signed_and_aligned(inbox, settings, tmpmail_smtp):
+    settings.EMAIL_BACKEND = "signed_mail.EmailBackend"  # by default, Django's tests keep messages in memory
     settings.EMAIL_HOST, settings.EMAIL_PORT = tmpmail_smtp
     author = {"From": "Shop <hello@shop.example>"}
     EmailMessage("Welcome", "Grüße!", "bounces@mailer.example", [inbox.address], headers=author).send()

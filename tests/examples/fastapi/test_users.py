@@ -13,7 +13,7 @@ async def shop(tmpmail_smtp):
 
 
 @pytest.mark.anyio
-async def test_the_link_of_the_mail_verifies_the_address(shop, async_inbox):
+async def test_the_link_in_the_message_verifies_the_address(shop, async_inbox):
     user = {"email": async_inbox.address, "password": "correct horse battery"}
     assert (await shop.post("/register", json=user)).status_code == 201
 

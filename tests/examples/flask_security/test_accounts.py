@@ -7,7 +7,7 @@ def client(tmpmail_smtp):
     return create_app(*tmpmail_smtp).test_client()
 
 
-def test_the_link_of_the_mail_confirms_the_address(client, inbox):
+def test_the_link_in_the_message_confirms_the_address(client, inbox):
     password = "correct horse battery"
     form = {"email": inbox.address, "password": password, "password_confirm": password}
     client.post("/register", data=form)

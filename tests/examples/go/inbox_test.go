@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A fresh private address, deleted after its test; also what the service answers.
+// A fresh private address, deleted after its test; also the type of the service's response.
 type inbox struct {
 	Address, Token, Reason string
 	Messages               []struct {
@@ -22,7 +22,7 @@ func newInbox(t *testing.T) inbox {
 	return box
 }
 
-// waitFor answers with a mail that has a "code" or a "link".
+// waitFor returns a message that has a "code" or a "link".
 func (box inbox) waitFor(t *testing.T, has string) inbox {
 	found := box.ask(t, "GET", "", "/"+box.Address+"/messages?wait=30&has="+has)
 	if len(found.Messages) == 0 {

@@ -32,7 +32,7 @@ class Inbox implements AutoCloseable {
         return answer.body();
     }
 
-    private static String member(String name, String json) { // the JDK has no parser of JSON
+    private static String member(String name, String json) { // the JDK has no JSON parser
         return Pattern.compile("\"" + name + "\":\"((?:[^\"\\\\]|\\\\.)*)").matcher(json).results().findFirst().get().group(1);
     }
 

@@ -26,7 +26,7 @@ def page():
         browser.close()
 
 
-def test_a_customer_signs_up_with_the_code_of_the_mail(page, shop_url, inbox):
+def test_a_customer_signs_up_with_the_code_in_the_message(page, shop_url, inbox):
     page.goto(shop_url)
     page.get_by_label("E-mail").fill(inbox.address)
     page.get_by_role("button", name="Sign up").click()

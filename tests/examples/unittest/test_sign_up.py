@@ -12,7 +12,7 @@ class SignUp(unittest.TestCase):
     def setUpClass(cls):
         command = [sys.executable, "-m", "tmpmaild", "serve", "--for-tests"]
         daemon = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        cls.enterClassContext(daemon)  # at the end it closes the daemon's stdin, and waits for it
+        cls.enterClassContext(daemon)  # at the end, it closes the daemon's stdin and waits for it
         places = json.loads(daemon.stdout.readline())
         cls.client = cls.enterClassContext(Client(places["http"]))
         host, _, port = places["smtp"].partition(":")
@@ -22,7 +22,7 @@ class SignUp(unittest.TestCase):
         self.inbox = self.client.create()
         self.addCleanup(self.inbox.delete)
 
-    def test_the_welcome_mail_brings_a_code(self):
+    def test_the_welcome_message_contains_a_code(self):
         with smtplib.SMTP(*self.smtp) as server:  # your application does this
             mail = "Subject: Welcome\r\n\r\nYour code is 481516.\r\n"
             server.sendmail("shop@shop.example", self.inbox.address, mail)
