@@ -1,4 +1,4 @@
-"""Takes the screenshots in docs/screenshots, with daemons, mail over SMTP, and Chromium. Needs a pleasant font."""
+"""Takes the screenshots in docs/screenshots, using daemons, mail sent over SMTP, and Chromium. Requires a good font."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ SETTINGS: Final = {
     "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "86400",
 }
 NO_LIMIT: Final = {"TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0"}
-ZONE = "".join(  # the domains of verified senders
+ZONE = "".join(  # DNS records for the domains of verified senders
     f'{domain}.example. 60 IN TXT "v=spf1 ip4:127.0.0.1 -all"\n'
     f'_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
     for domain in ("bahn", "harbour", "orchard", "tide")
@@ -77,15 +77,20 @@ DARK_PHONE: Final[Mapping[str, Any]] = {**PHONE, "color_scheme": "dark"}
 class Service:
     """A daemon, its API and its SMTP port."""
 
-    def __init__(self, folder: str, settings: dict[str, str]) -> None:
-        command = [sys.executable, "-m", "tmpmaild", "serve"]
+    def __init__(self, folder: str, settings: dict[str, str], command: str) -> None:
+        command_line = [sys.executable, "-m", "tmpmaild", command]
         environment = os.environ | SETTINGS | settings
         self.process = subprocess.Popen(  # noqa: S603 - ours
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+            command_line, cwd=folder, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
         )
         assert self.process.stdout is not None
-        banner = "".join(self.process.stdout.readline() for _ in range(4))
-        self.http_port, self.smtp_port = map(int, re.findall(r"127\.0\.0\.1:(\d+)\n", banner)[:2])
+        banner = ""
+        while "/messages" not in banner:
+            banner += self.process.stdout.readline()
+        self.http_port, self.smtp_port = (
+            int(re.search(rf"{protocol}\D*127\.0\.0\.1:(\d+)", banner, re.IGNORECASE)[1])  # type: ignore[index]
+            for protocol in ("HTTP", "SMTP")
+        )
         self.url = f"http://127.0.0.1:{self.http_port}"
 
     def create(self, name: str) -> dict[str, Any]:
@@ -97,18 +102,19 @@ class Service:
             created: dict[str, Any] = json.load(answer)
         return created
 
-    def deliver(self, recipient: str, *mails: Mail) -> None:
-        """Send messages."""
+    def deliver(self, recipients: str, *mails: Mail) -> None:
+        """Send messages; with several recipients, the To field contains only the first."""
+        everybody = recipients.split(", ")
         for mail in mails:
             message = EmailMessage()
-            message["From"], message["To"], message["Subject"] = mail.sender, recipient, mail.subject
+            message["From"], message["To"], message["Subject"] = mail.sender, everybody[0], mail.subject
             message.set_content(mail.text)
             if mail.html:
                 message.add_alternative(mail.html, subtype="html")
             if mail.file:
                 message.add_attachment(b"%PDF-1.7\n" * 4000, maintype="application", subtype="pdf", filename=mail.file)
             with smtplib.SMTP("127.0.0.1", self.smtp_port) as connection:
-                connection.send_message(message, f"bounces@{message['From'].addresses[0].domain}", [recipient])
+                connection.send_message(message, f"bounces@{message['From'].addresses[0].domain}", everybody)
 
     def stop(self) -> None:
         """Stop the daemon."""
@@ -117,10 +123,10 @@ class Service:
 
 
 @contextmanager
-def service(**settings: str) -> Iterator[Service]:
+def service(command: str = "serve", **settings: str) -> Iterator[Service]:
     """Run a daemon."""
     with tempfile.TemporaryDirectory() as folder:
-        running = Service(folder, settings)
+        running = Service(folder, settings, command)
         try:
             yield running
         finally:
@@ -137,7 +143,7 @@ class Studio:
     async def page(
         self, url: str, options: Mapping[str, Any], inboxes: Sequence[dict[str, Any]] = ()
     ) -> AsyncIterator[Page]:
-        """Open the page as in a browser that has created these inboxes and shows the last one."""
+        """Open the page as if the browser had created these inboxes and last shown the final inbox."""
         context = await self._browser.new_context(**options)
         page = await context.new_page()
         await page.goto(f"{url}/api/v1/openapi.json")
@@ -164,7 +170,7 @@ async def open_mail(page: Page, subject: str, text: str) -> None:
 
 
 async def take_mail(studio: Studio, running: Service) -> None:
-    """Take the inbox with an open message."""
+    """Take screenshots of the inbox with an open message."""
     inbox = running.create("k7m3wq9xt2ab")
     running.deliver(inbox["address"], TICKET, LETTER, PROOF, CODE)
     for name, options in {"light": WIDE, "dark": DARK}.items():
@@ -182,7 +188,7 @@ async def take_mail(studio: Studio, running: Service) -> None:
 
 
 async def take_inboxes(studio: Studio, running: Service) -> None:
-    """Take several inboxes, one of which receives a code."""
+    """Take screenshots of several inboxes, one of which receives a code."""
     inboxes = [running.create(name) for name in ("harbour", "lumen", "orchard")]
     running.deliver(inboxes[2]["address"], TICKET, CODE)
     running.deliver(inboxes[1]["address"], PROOF)
@@ -198,7 +204,7 @@ async def take_inboxes(studio: Studio, running: Service) -> None:
 
 
 async def take_first_visits(studio: Studio, running: Service) -> None:
-    """Take an empty inbox."""
+    """Take screenshots of an empty inbox."""
     for name, options in {"first-visit": WIDE, "phone-first-visit": PHONE}.items():
         async with studio.page(running.url, options) as page:
             await page.locator("#state.live").wait_for()
@@ -207,7 +213,7 @@ async def take_first_visits(studio: Studio, running: Service) -> None:
 
 
 async def take_troubles(studio: Studio) -> None:
-    """Take a page that cannot get an address, and a page that has lost its connection."""
+    """Take screenshots of a page that cannot create an address, and a page that has lost its connection."""
     with service(TMPMAILD_RATE_LIMIT__BURST="1") as running:
         running.create("somebody")
         async with studio.page(running.url, PHONE) as page:
@@ -223,6 +229,26 @@ async def take_troubles(studio: Studio) -> None:
             await studio.take(page, "phone-lost")
 
 
+async def take_catcher(studio: Studio) -> None:
+    """Take screenshots of the page for all messages."""
+    with service("catch") as running:
+        running.deliver("sam@orchard.example, archive@orchard.example", TICKET)
+        for name in ("kim", "noor", "ola", "pia", "rui", "uma"):
+            running.deliver(f"{name}@orchard.example", OTHER_CODE)
+        running.deliver("editors@tide.example", LETTER)
+        running.deliver("ada@lumen.example, sam@orchard.example", PROOF)
+        running.deliver("sam+test@orchard.example, support@orchard.example, archive@orchard.example", CODE)
+        for name, options in {"catcher": WIDEST, "phone-catcher": PHONE}.items():
+            async with studio.page(running.url, options) as page:
+                await page.locator("#state.live").wait_for()
+                if options is WIDEST:
+                    await page.locator("#list .open", has_text=CODE.subject).click()
+                    await page.frame_locator("iframe").get_by_text("Not you?").first.wait_for()
+                    await page.locator(".addressees summary").click()
+                    await page.locator(".blind").first.wait_for()
+                await studio.take(page, name)
+
+
 async def main() -> None:
     """Take all screenshots."""
     async with async_playwright() as playwright:
@@ -233,6 +259,7 @@ async def main() -> None:
             await take_first_visits(studio, running)
             await take_inboxes(studio, running)
         await take_troubles(studio)
+        await take_catcher(studio)
 
 
 if __name__ == "__main__":

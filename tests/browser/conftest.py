@@ -1,9 +1,10 @@
-"""A browser, the pages that it opens, and real daemons for them.
+"""Browsers, the pages opened in them, and real daemons for those pages.
 
-Whatever a page complains of, or fetches from elsewhere, fails its test.
+A test fails if its page logs an error or sends a request to a different site.
 """
 
 import json
+import re
 import socket
 import urllib.request
 from contextlib import AsyncExitStack
@@ -21,13 +22,15 @@ import daemons
 import peers
 from daemons import NO_LIMITS
 from tmpmaild.http.server import HttpServer
+from warm import Program
 
 QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
-# Without windows and all that belongs to them, which is a third less to do.
+# The headless shell has no windows and no desktop features, which saves a third of the CPU time.
 WITHOUT_WINDOWS = peers.which("chromium-headless-shell")
 CHROMIUM = peers.which("chromium")
-# Of Firefox. Else each site and each sandboxed frame has a process of its own, which takes a second of the processor to
-# start, and so has what is kept ready for the next; and what is shown is painted sixty times a second, without a GPU.
+# Settings for Firefox. By default, every site and sandboxed frame runs in its own process, which takes a second of
+# processor time to start. The spare processes that Firefox keeps ready take just as long. Firefox would also paint
+# sixty times a second, which is slow without a GPU.
 PREFERENCES = {
     "ui.prefersReducedMotion": 1,
     "ui.caretBlinkTime": 0,
@@ -38,44 +41,45 @@ PREFERENCES = {
     "browser.tabs.remote.separatePrivilegedContentProcess": False,
     "extensions.webextensions.remote": False,
     "browser.sessionstore.interval": 3_600_000,
-    "browser.download.alwaysOpenPanel": False,  # it would take the focus, some time after a file was saved
+    "browser.download.alwaysOpenPanel": False,  # the panel would receive the focus shortly after a file is saved
 }
 SWITCHES = [
     "--no-sandbox",
-    "--disable-site-isolation-trials",  # else each frame has a process of its own, which takes long to start
+    "--disable-site-isolation-trials",  # otherwise each frame would have its own process, which is slow to start
     "--disable-gpu",
-    "--force-prefers-reduced-motion",  # what moves is painted sixty times a second
+    "--force-prefers-reduced-motion",  # an animation would be painted sixty times a second
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--renderer-process-limit=1",  # one for each profile: it takes as long to start as a page to be drawn
-    "--host-resolver-rules=MAP inbox.example 127.0.0.1, MAP elsewhere.example 127.0.0.1",  # not localhost, to a browser
+    "--renderer-process-limit=1",  # one process per profile: starting a process takes as long as drawing a page
+    # Host names other than localhost.
+    "--host-resolver-rules=MAP inbox.example 127.0.0.1, MAP elsewhere.example 127.0.0.1",
 ]
 EXPECTED = (
-    "Failed to load resource",  # an answer of 400 and above, which the page shows as it should
+    "Failed to load resource",  # a response with status 400 or higher, which the page handles
     "The Cross-Origin-Opener-Policy header has been ignored, because the URL's origin was untrustworthy",  # plain HTTP
-    "Service Worker registration blocked by Playwright",  # where a test asks for that
+    "Service Worker registration blocked by Playwright",  # logged when a test blocks service workers
 )
 OWN = ("http://127.0.0.1:", "http://localhost:", "blob:http://127.0.0.1:", "http://inbox.example:", "data:")
 
 
 @pytest.fixture(scope="session")
 def anyio_backend():
-    """One event loop for all tests here: the browser lives in it."""
+    """Use one event loop for all tests in this folder: the browser is bound to it."""
     return "asyncio"
 
 
 @pytest.fixture(scope="session")
 def saved_in(tmp_path_factory):
-    """Return the folder for what browsers save, except that of Chromium."""
+    """Return the folder in which browsers other than Chromium save files."""
     return tmp_path_factory.mktemp("saved")
 
 
 @pytest.fixture(scope="session")
 async def launch(saved_in, share_daemon):
     """Return a function that starts a browser."""
-    from playwright.async_api import async_playwright  # takes a third of a second
+    from playwright.async_api import async_playwright  # the import takes a third of a second
 
     async with async_playwright() as playwright, AsyncExitStack() as running:
 
@@ -87,7 +91,7 @@ async def launch(saved_in, share_daemon):
         async def launch_firefox():
             (saved_in / "firefox").mkdir()
             blocked = share_daemon("daemon", **NO_LIMITS).url.replace("127.0.0.1", "localhost")
-            permissions = f"data:text/plain,origin%09cookie%092%09{blocked}%0A"  # 2 is to block
+            permissions = f"data:text/plain,origin%09cookie%092%09{blocked}%0A"  # 2 means that cookies are blocked
             browser = await playwright.firefox.launch(
                 channel="moz-firefox",
                 executable_path=peers.which("firefox-esr"),
@@ -121,7 +125,7 @@ def browser_name():
 
 @pytest.fixture(scope="session")
 def named_browser(launch):
-    """Return a function that gives the browser of this name, started when the first test asks for it."""
+    """Return a function that returns a browser by name and starts it on first use."""
     running = {}
 
     async def named_browser(name):
@@ -135,19 +139,19 @@ def named_browser(launch):
 
 
 def pytest_generate_tests(metafunc):
-    """Run in other browsers too what is marked so.
+    """Also run tests with the ``browsers`` mark in the browsers that the mark names.
 
-    Only Chromium has touch, a clock that is set, requests that are answered by the test while the page is elsewhere, and
-    Tab that does not lead on to the bars of the browser; WebKit's driver tells nothing of requests, complaints and new
-    tabs, and has one profile.
+    Only Chromium supports touch, a fake clock, and the interception of requests while the page is at a different URL.
+    Only Chromium never moves the focus to its toolbars when Tab is pressed. WebKit's driver does not report requests,
+    console messages or new tabs, and has only one profile.
     """
     if mark := metafunc.definition.get_closest_marker("browsers"):
         metafunc.parametrize("browser_name", ["chromium", *mark.args])
 
 
-PATIENCE_MS = 30_000  # other tests have the processor too
-LONGEST_TEST_SECONDS = 120  # a script in a page may wait for ever, and Playwright waits with it
-# Our pages part from others, so coming from about:blank each would start a process of its own.
+PATIENCE_MS = 30_000  # other tests may be using the CPU at the same time
+LONGEST_TEST_SECONDS = 120  # Playwright waits for the page's script, which may never finish
+# Our pages are isolated from other origins, so navigating to them from about:blank would start another process.
 LEFT = {
     "body": "<!doctype html><link rel=icon href='data:,'>",
     "content_type": "text/html",
@@ -158,7 +162,7 @@ WIDE = {"width": 1440, "height": 900}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """End a test that does not end by itself."""
+    """Abort a test that runs too long."""
     run = pyfuncitem.obj
     if iscoroutinefunction(run):
 
@@ -175,9 +179,9 @@ def name_of(page):
 
 
 async def go_left(page, url):
-    """Go to an empty page of the same origin."""
+    """Go to an empty page with the same origin."""
     if name_of(page) == "webkit":
-        await page.goto(urljoin(url, "/left"))  # which is not there
+        await page.goto(urljoin(url, "/left"))  # this page does not exist
         return
     await page.route("**/left", lambda route: route.fulfill(**LEFT))
     await page.goto(urljoin(url, "/left"))
@@ -185,7 +189,7 @@ async def go_left(page, url):
 
 
 class Pages:
-    """Opens empty pages, each in a profile of its own unless it is a tab beside another."""
+    """Opens empty pages, each in its own profile, except tabs opened next to an existing page."""
 
     def __init__(self, browser, left):
         self._browser = browser
@@ -201,9 +205,9 @@ class Pages:
         return await self._new_page(context)
 
     async def borrow(self, **options):
-        """Open a page as ``open`` does, or one that an earlier test has left: a new one takes five times as long.
+        """Open a page like ``open``, or reuse a page from an earlier test: a new page takes five times as long.
 
-        Not for what cannot be undone: scripts that each page begins with, bindings, and a clock.
+        Do not use it in tests that make irreversible changes: init scripts, bindings, or a fake clock.
         """
         viewport = options.pop("viewport", WIDE)
         left = self._left.setdefault(repr(options), [])
@@ -212,7 +216,7 @@ class Pages:
         await page.set_viewport_size(viewport)
         await page.bring_to_front()
         if name_of(page) == "firefox":
-            await page.mouse.click(1, 1)  # the last test may have left the focus in the bars
+            await page.mouse.click(1, 1)  # the previous test may have left the focus in a toolbar
         self._borrowed.append((page, left))
         return page
 
@@ -227,8 +231,8 @@ class Pages:
         page.on("request", self._on_request)
 
     async def _new_context(self, options):
-        # Chromium allows copying after a click; without windows it has nobody to ask.
-        # Without "null" Playwright undoes what a switch above says of motion.
+        # Chromium allows copying after a click, but without windows it cannot ask for permission. Without "null",
+        # Playwright overrides the command-line switch for reduced motion.
         defaults = {"viewport": WIDE}
         if self._browser.browser_type.name == "chromium":
             defaults |= {"permissions": ["clipboard-write"], "reduced_motion": "null"}
@@ -249,12 +253,12 @@ class Pages:
         assert self._complaints == []
 
     async def clear(self, page):
-        """Leave nothing for the next test to find."""
+        """Reset a page for the next test."""
         for other in list(page.context.pages):
             if other is not page:
                 await other.close()
         if name_of(page) != "webkit":
-            # Else an answer that comes when its request has gone on is an error of the next test.
+            # Otherwise, a late response to an intercepted request would fail the next test.
             await page.unroute_all(behavior="wait")
             await page.context.unroute_all(behavior="wait")
             media = ["media", "color_scheme", "reduced_motion", "forced_colors"]
@@ -282,7 +286,7 @@ class Pages:
 
 @pytest.fixture(scope="session")
 def keep():
-    """Return a function that puts inboxes into a browser as if it had made them: for others it asks before it opens them."""
+    """Return a function that stores inboxes as the browser's own; the page asks before opening any other inbox."""
 
     async def keep(page, daemon, *inboxes):
         if page.url != f"{daemon.url}/left":
@@ -295,7 +299,7 @@ def keep():
 
 @pytest.fixture(scope="session")
 def left_pages():
-    """Hold the empty pages that tests have left, by the options of their profiles."""
+    """Return a store for the empty pages of earlier tests, grouped by the options of their profiles."""
     return {}
 
 
@@ -308,7 +312,7 @@ async def pages(browser_name, named_browser, left_pages):
 
 @pytest.fixture
 async def desktop_pages(launch, browser):
-    """Open pages in a browser with all that belongs to a desktop, such as notifications."""
+    """Open pages in a browser with desktop features, such as notifications."""
     opened = Pages(await launch(CHROMIUM) if WITHOUT_WINDOWS else browser, {})
     yield opened
     await opened.close()
@@ -316,14 +320,14 @@ async def desktop_pages(launch, browser):
 
 @pytest.fixture(scope="module")
 async def shared_pages(browser, left_pages):
-    """Pages that several tests look at, and none changes for the next."""
+    """Open pages that are shared by tests that do not change them."""
     opened = Pages(browser, left_pages.setdefault("chromium", {}))
     yield opened
     await opened.close()
 
 
 class Daemon(daemons.Daemon):
-    """The daemon, what is asked of its API, and mail for it."""
+    """A daemon, with methods that call its API and send mail to it."""
 
     def close(self):
         if self.process.poll() is None:
@@ -331,7 +335,10 @@ class Daemon(daemons.Daemon):
         assert self.errors() == ""
 
     def request(self, path, method="GET", body=None, token=None):
-        """Ask the API, and return its answer as Python has it; this counts for the rate limit of the browser."""
+        """Send a request to the API and return the parsed JSON response.
+
+        The request counts toward the browser's rate limit.
+        """
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         octets = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
@@ -341,14 +348,14 @@ class Daemon(daemons.Daemon):
             return json.loads(answer.read() or b"null")
 
     def create(self, **wish):
-        """Return a new inbox: it has ``address``, ``token`` and ``expires_at``."""
+        """Return a new inbox with its ``address``, ``token`` and ``expires_at``."""
         return SimpleNamespace(**self.request("addresses", "POST", wish))
 
     def extend(self, inbox, seconds):
         return self.request(f"addresses/{inbox.address}", "PATCH", {"expires_in_seconds": seconds}, inbox.token)
 
     def delete(self, inbox, message_id=None):
-        """Delete a message, or without its id the address."""
+        """Delete a message, or the address if no id is given."""
         message = f"/messages/{message_id}" if message_id else ""
         self.request(f"addresses/{inbox.address}{message}", "DELETE", token=inbox.token)
 
@@ -362,7 +369,7 @@ class Daemon(daemons.Daemon):
         html=None,
         attachments=(),
     ):
-        """Send a mail; ``attachments`` are ``(file name, media type, octets)``."""
+        """Send a message; ``attachments`` are ``(file name, media type, bytes)``."""
         mail = EmailMessage()
         mail["From"], mail["To"], mail["Subject"] = sender, address, subject
         mail.set_content(text)
@@ -374,9 +381,51 @@ class Daemon(daemons.Daemon):
         self.deliver_octets(address, mail.as_bytes())
 
 
+class Catcher(Daemon):
+    """A running ``tmpmaild catch``; after a restart it has the same ports but no messages."""
+
+    def __init__(self, folder, *options, **settings):
+        self._options = options
+        super().__init__(folder, **settings)
+
+    def start(self):
+        with (self.folder / "stderr.txt").open("ab") as stderr:
+            given = {"env": self._environ, "stderr": stderr.fileno()}
+            self.process = Program(["catch", *self._options], cwd=self.folder, text=True, **given)
+        banner = self.process.stdout.readline() + self.process.stdout.readline()
+        self.smtp_port = int(re.search(r"SMTP on [\d.]+:(\d+)", banner)[1])
+        self.http_port = int(re.search(r"http://[\d.]+:(\d+)/ ", banner)[1])
+        self._environ["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
+        self._environ["TMPMAILD_SMTP__LISTEN"] = f"127.0.0.1:{self.smtp_port}"
+
+    def send(self, *subjects, to=("anna@shop.example",), sender="Shop <shop@shop.example>", **mail):
+        for subject in subjects:
+            message = EmailMessage()
+            message["From"], message["To"], message["Subject"] = sender, to[0], subject
+            message.set_content(mail.get("text", f"This is {subject}."))
+            if html := mail.get("html"):
+                message.add_alternative(html, subtype="html")
+            for name, octets in mail.get("attachments", ()):
+                message.add_attachment(octets, "text", "plain", filename=name)
+            with self.smtp() as client:
+                assert client.sendmail("shop@shop.example", list(to), message.as_bytes()) == {}
+
+    def subjects(self, query=""):
+        return [message["subject"] for message in self.request(f"messages{query}")["messages"]]
+
+    def errors(self):
+        """Return the errors, except the warning that ``tests/e2e/test_catch.py`` checks."""
+        return "".join(
+            line for line in super().errors().splitlines(keepends=True) if "can read all messages" not in line
+        )
+
+
 @pytest.fixture(scope="session")
 def share_daemon(tmp_path_factory):
-    """Return a function that gives the daemon of this name, which lives to the end; it takes 0.8 s to start one."""
+    """Return a function that returns a daemon by name.
+
+    Daemons run until the session ends; starting one takes 0.8 s.
+    """
     running = {}
 
     def share(name, **settings):
@@ -389,6 +438,28 @@ def share_daemon(tmp_path_factory):
         one.close()
 
 
+@pytest.fixture(scope="session")
+def shared_catcher(tmp_path_factory):
+    """Run one catcher for all tests of its page."""
+    catcher = Catcher(tmp_path_factory.mktemp("catcher"), **QUIET)
+    yield catcher
+    catcher.close()
+
+
+@pytest.fixture
+def start_catcher(tmp_path):
+    """Return a function that starts a catcher with the given options and settings."""
+    running = []
+
+    def start(*options, **settings):
+        running.append(Catcher(tmp_path, *options, **QUIET, **settings))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.close()
+
+
 @pytest.fixture
 async def service(tmp_path, clock):
     """Run a service in this process."""
@@ -398,7 +469,7 @@ async def service(tmp_path, clock):
 
 @pytest.fixture(scope="module")
 async def serve_app():
-    """Return a function that serves an application in this process until the module ends, and gives the port."""
+    """Return a function that serves an application in this process until the module ends; it returns the port."""
     async with AsyncExitStack() as stack:
 
         async def serve_app(app):
@@ -413,13 +484,13 @@ async def serve_app():
 
 @pytest.fixture(scope="session")
 def daemon(share_daemon):
-    """One daemon without limits for all tests that neither restart it nor count requests."""
+    """Run a daemon without limits, shared by all tests that neither restart it nor count requests."""
     return share_daemon("daemon", **NO_LIMITS)
 
 
 @pytest.fixture
 def mortal_daemon(share_daemon):
-    """One daemon without limits for all tests that stop it; it runs again for the next."""
+    """Run a daemon without limits that tests may stop; it is restarted before the next test."""
     daemon = share_daemon("mortal", **NO_LIMITS)
     if daemon.process.poll() is not None:
         daemon.start()
@@ -428,7 +499,7 @@ def mortal_daemon(share_daemon):
 
 @pytest.fixture
 def start_daemon(tmp_path_factory):
-    """Return a function that starts a daemon as in production; settings are ``TMPMAILD_…="…"``."""
+    """Return a function that starts a daemon as in production, with settings such as ``TMPMAILD_…="…"``."""
     running = []
 
     def start(**settings):

@@ -1,11 +1,11 @@
-"""What the page says of a calendar: title, place, zone and times of its first event."""
+"""The page's summary of a calendar: title, place, time zone and times of its first event."""
 
 import pytest
 
 from modules import in_node
 
 pytestmark = pytest.mark.needs("node")
-# Swedes write times as ISO 8601 does.
+# The Swedish locale formats times as in ISO 8601.
 READ = """({ eventOf }, all) => all.map((calendar) => {
     const { title, where, zone, times } = eventOf(calendar);
     const said = ([ms, hasTime]) => new Date(ms).toLocaleString("sv").slice(0, hasTime ? 16 : 10);
@@ -18,7 +18,7 @@ def calendar(lines):
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),  # title, place, zone and times
+    ("lines", "said"),  # the title, place, time zone and times
     [
         pytest.param(
             ["SUMMARY:Plain", "DTSTART:20261202T090000", "DTEND:20261202T093000"],
@@ -33,7 +33,7 @@ def calendar(lines):
             ["Zone", "", "Europe/Oslo", "2026-12-02 09:00"],
             id="zone",
         ),
-        # As Outlook names zones; a parameter in quotes may have a colon.
+        # Outlook's time zone names; a quoted parameter may contain a colon.
         pytest.param(
             [
                 "SUMMARY:Outlook",
@@ -48,7 +48,7 @@ def calendar(lines):
             ["Title: one", "Room", "", "2026-12-02 09:00"],
             id="parameters in quotes",
         ),
-        # The end of whole days is the first day after them.
+        # The end of an all-day event is the day after its last day.
         pytest.param(
             ["SUMMARY:Day", "DTSTART;VALUE=DATE:20261231", "DTEND;VALUE=DATE:20270101"],
             ["Day", "", "", "2026-12-31", "2026-12-31"],
@@ -82,11 +82,11 @@ def calendar(lines):
         ),
     ],
 )
-def test_of_a_calendar_is_read_what_its_first_event_says(lines, said, monkeypatch):
+def test_a_calendar_is_summarised_by_its_first_event(lines, said, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     assert in_node("calendar.js", READ, [calendar(lines)]) == [said]
 
 
-def test_a_calendar_without_end_of_quotes_and_parameters_is_read_at_once():
+def test_a_calendar_with_endless_quotes_and_parameters_is_parsed_quickly():
     lines = [f"SUMMARY{';' * 30_000}", f"DTSTART;TZID={chr(34) * 30_001}", f"LOCATION{';a=' * 20_000}"]
     assert in_node("calendar.js", READ, [calendar(lines)]) == [["", "", ""]]

@@ -1,4 +1,4 @@
-"""What pages of other sites can make a real browser send to the API, and that it neither works nor costs a token."""
+"""Requests that other sites can make a real browser send to the API have no effect and use no rate limit tokens."""
 
 from itertools import product
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ EVERY_WAY = WITHOUT_FETCH_METADATA | set("speculation image script frame object 
 
 
 class House:
-    """A server with one inbox and ten tokens for each client; ``answers`` has what was answered, by the query."""
+    """A server with one inbox and ten tokens for each client; ``answers`` maps each query to the response status."""
 
     def __init__(self, service, inbox, port):
         self.inbox = inbox
@@ -29,7 +29,10 @@ class House:
         self._host = None
 
     def open(self, *, seen_as=None, **settings):
-        """Begin to answer, with nothing answered before; a proxy that changes Host is ``seen_as`` the one it asks."""
+        """Start a new application without recorded responses.
+
+        ``seen_as`` is the Host that a proxy in front of it sends.
+        """
         self.answers = {}
         self.buckets = TokenBuckets(1, 10)
         self._app = HttpApp(self._service, HttpSettings(**settings), RateLimits(self.buckets, None))
@@ -51,14 +54,14 @@ class House:
         return f"http://{name}:{self.port}{path}"
 
     async def view(self, name="127.0.0.1"):
-        """Return the URL of a view of a mail that says "Hello"."""
+        """Return the URL of a view of a message that says "Hello"."""
         envelope = Envelope("a@shop.example", (self.inbox.address,), "client.example", "192.0.2.7", tls=False)
         message_id = await self._service.deliverer.deliver(envelope, [self.inbox.id], b"Subject: x\r\n\r\nHello\r\n")
         secret, _, _ = await self._service.viewer.permit(self.inbox.address, message_id, remote_images=False)
         return self.url(name, f"/view/{secret}")
 
     async def answered(self, names):
-        """Wait until something was answered to each of these."""
+        """Wait until each of these requests has received a response."""
         with anyio.move_on_after(30):
             while not names <= self.answers.keys():
                 await anyio.sleep(0.01)
@@ -66,8 +69,9 @@ class House:
 
 
 async def elsewhere(scope, _receive, send):
-    """Answer every request as a website with nothing on its page."""
-    headers = [(b"content-type", b"text/html"), (b"content-security-policy", b"img-src http:")]  # no icon
+    """Respond to every request with an empty page, to act as a different website."""
+    # Prevents the browser from requesting a favicon.
+    headers = [(b"content-type", b"text/html"), (b"content-security-policy", b"img-src http:")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"<!doctype html><title>elsewhere</title><body>"})
 
@@ -82,7 +86,7 @@ async def house(service, serve_app):
 
 @pytest.fixture(scope="module")
 async def site(browser, serve_app):
-    """Return a function that opens a page of another website, under a name of its own; one at a time."""
+    """Return a function that opens a page of another website with the given host name, one page at a time."""
     port = await serve_app(elsewhere)
     context = await browser.new_context()
     context.set_default_timeout(30_000)
@@ -102,8 +106,8 @@ NAMES = ["localhost", "elsewhere.example", "127.0.0.1"]
 TARGETS = ["127.0.0.1", "inbox.example"]
 
 
-async def test_no_page_of_another_origin_reaches_the_api_or_costs_its_visitor_a_token(house, site):
-    """What 127.0.0.1 sends from another port is of the same site."""
+async def test_no_page_of_another_origin_can_use_the_api_or_spend_a_token_of_its_visitor(house, site):
+    """Requests between different ports of 127.0.0.1 are same-site."""
     for name in NAMES:
         house.open()
         page = (await site(name)).page
@@ -134,7 +138,7 @@ async def test_a_form_of_another_site_is_refused_in_a_tab_too(house, site):
 
 
 async def test_a_link_of_another_site_leads_to_the_api(house, site):
-    """To a name over plain HTTP a browser does not say whence it comes, so one website stands for all."""
+    """For plain HTTP to a host name, browsers do not report the initiating site, so one website is enough."""
     for name, target in [*product(NAMES, TARGETS[:1]), ("elsewhere.example", "inbox.example")]:
         house.open()
         page = (await site(name)).page
@@ -149,7 +153,7 @@ async def test_a_link_of_another_site_leads_to_the_api(house, site):
         assert len(house.buckets) == 1
 
 
-async def test_a_link_that_the_browser_tried_to_fetch_ahead_leads_to_the_api_all_the_same(house, site):
+async def test_a_link_that_the_browser_tried_to_prefetch_still_leads_to_the_api(house, site):
     house.open()
     page = (await site("elsewhere.example")).page
     url = house.url(path=f"/api/v1/addresses/{house.inbox.address}")
@@ -186,7 +190,7 @@ LINK = "(url) => document.body.append(Object.assign(document.createElement('a'),
 
 @pytest.mark.parametrize("is_listed", [False, True])
 async def test_only_a_listed_site_frames_a_view(house, site, is_listed):
-    """Over plain HTTP to a name a browser does not say whence it comes: then the policy of the view decides."""
+    """For plain HTTP to a host name, browsers do not report the initiating site, so the view's policy decides."""
     for name, target in [*product(NAMES, TARGETS[:1]), ("elsewhere.example", "inbox.example")]:
         visited = await site(name)
         house.open(cors_origins=[visited.origin] if is_listed else [])
@@ -205,7 +209,7 @@ async def test_only_a_listed_site_frames_a_view(house, site, is_listed):
 
 
 @pytest.mark.parametrize(("is_listed", "status"), [(False, 403), (True, 200)])
-async def test_a_link_of_another_site_leads_to_no_view(house, site, is_listed, status):
+async def test_a_link_on_another_site_opens_no_view(house, site, is_listed, status):
     for name in NAMES:
         visited = await site(name)
         house.open(cors_origins=[visited.origin] if is_listed else [])
@@ -217,7 +221,7 @@ async def test_a_link_of_another_site_leads_to_no_view(house, site, is_listed, s
         await visited.page.get_by_text("Cross-site request" if status == 403 else "Hello").first.wait_for()
 
 
-async def test_a_view_that_somebody_opens_says_who_shows_it(house, site):
+async def test_a_view_opened_in_a_tab_names_the_service_that_shows_it(house, site):
     house.open(public_url="https://tmp.example")
     page = (await site("elsewhere.example")).page
     await page.goto(await house.view())

@@ -1,4 +1,4 @@
-"""The page ``/docs`` in a browser: it reads well on any screen, needs no script, and loads its own files alone."""
+"""The ``/docs`` page in a browser: it is readable on any screen, needs no script, and only loads its own files."""
 
 import re
 from importlib.resources import files
@@ -25,7 +25,7 @@ SCRIPTS = scripts_of(__file__)
 
 @pytest.fixture(scope="module")
 async def origin(serve_app):
-    """Serve the page, at the root and below a prefix."""
+    """Serve the page, at the root and under a prefix."""
     problems = Problems("")
     page = pages_for_people.docs(describe_api())
     routes = [
@@ -37,12 +37,14 @@ async def origin(serve_app):
         "limits": RateLimits(),
         "requests": Count("requests", "", ("operation", "status")),
         "unreadable": Count("unreadable", ""),
+        "untrusted": Count("untrusted", ""),
         "cross_site": CrossSite(),
     }
     return f"http://127.0.0.1:{await serve_app(Middleware(app, problems=problems, **parts))}"
 
 
-ON_A_PHONE = ["target-size", "scrollable-region-focusable"]  # the colours are the same on all screens
+# Contrast is not checked here, because colours are the same on all screens.
+ON_A_PHONE = ["target-size", "scrollable-region-focusable"]
 
 
 async def test_the_page_fetches_itself_and_its_style_alone(pages, origin):
@@ -53,7 +55,7 @@ async def test_the_page_fetches_itself_and_its_style_alone(pages, origin):
     assert [url for url in asked if not url.startswith("data:")] == [f"{origin}/docs", f"{origin}/docs.css"]
 
 
-async def test_without_scripts_the_page_is_whole_also_below_a_prefix(pages, origin):
+async def test_without_scripts_the_page_is_complete_even_below_a_prefix(pages, origin):
     page = await pages.open(java_script_enabled=False)
     await page.goto(f"{origin}/some/prefix/docs")
     assert await page.locator("article").count() == len(OPERATIONS)
@@ -83,7 +85,7 @@ async def test_nothing_is_wider_than_the_window_and_axe_finds_nothing(pages, ori
 
 
 async def test_a_picture_from_elsewhere_is_refused(browser, origin):
-    """The policy holds, should anything ever slip into the page."""
+    """The Content-Security-Policy protects the page even if it contains unsafe markup."""
     context = await browser.new_context()
     page = await context.new_page()
     await page.goto(f"{origin}/docs")

@@ -1,4 +1,7 @@
-"""What keeps the inboxes up to date, in real tabs on the real daemon: who has the stream, and what happens when it ends."""
+"""Live updates of inboxes, in real tabs with a real daemon.
+
+The tests cover the choice of the tab that opens the stream, and the handling of the stream's end.
+"""
 
 import re
 from types import SimpleNamespace
@@ -19,7 +22,7 @@ QUICK = {
 
 
 class Tab:
-    """A page of the daemon's origin with nothing in it but the modules under test."""
+    """A page with the daemon's origin that contains only the modules under test."""
 
     def __init__(self, page):
         self.page = page
@@ -36,7 +39,7 @@ class Tab:
         return self
 
     async def add(self, inbox):
-        """Add an inbox to the page, as the most important one."""
+        """Add an inbox at the top of the page's list."""
         await self.page.evaluate(
             "(inbox) => { const old = [...app.inboxes.values()]; app.inboxes.clear(); [inbox, ...old].forEach(app.add);"
             " app.live.change(); }",
@@ -63,7 +66,7 @@ class Tab:
         return await self.until(f"states.at(-1).name === '{name}'")
 
     async def until_subjects(self, *subjects):
-        """Wait until exactly these mails are there, in order of arrival."""
+        """Wait until the page contains exactly these messages, in order of arrival."""
         await self.until(f"messages.map((one) => one.subject).reverse().join() === '{','.join(subjects)}'")
         return self
 
@@ -74,19 +77,19 @@ class Tab:
         return await self.page.evaluate("app.states.map(({ name }) => name)")
 
     def requests(self):
-        """Return what was asked of the API, as the last part of each path."""
+        """Return the most distinctive path segment of each API request."""
         return [re.split(r"[/?]", path)[-1 if path == "events" else 2] for path in self.asked if path]
 
 
 @pytest.fixture(scope="module")
 def left_tabs():
-    """Tabs of earlier tests, all in one profile: a new one takes twice the time."""
+    """Keep the tabs of earlier tests, all in one profile, because opening a new tab takes twice as long."""
     return []
 
 
 @pytest.fixture
 async def open_tab(shared_pages, left_tabs):
-    """Return a function that opens a tab beside those that are open."""
+    """Return a function that opens another tab in the same profile."""
     opened = []
 
     async def open_tab():
@@ -139,7 +142,7 @@ def test_a_stream_is_parsed_the_same_wherever_it_is_cut(octets, events):
     assert in_node("following.js", SCRIPTS["PARSE_EVERY_CUT"], list(octets)) == [events]
 
 
-async def test_mail_arrives_and_what_else_happens_is_told_and_the_end_once(tab, daemon):
+async def test_messages_and_other_events_arrive_and_the_end_is_reported_once(tab, daemon):
     inbox = daemon.create()
     daemon.deliver(inbox.address, "before")
     await tab.follow(daemon, inbox)
@@ -160,9 +163,14 @@ async def test_mail_arrives_and_what_else_happens_is_told_and_the_end_once(tab, 
     assert tab.requests() == ["events"]
 
 
-async def test_tabs_share_one_stream_and_each_is_told_what_it_does_not_hold_and_nothing_else(
-    tab, open_tab, daemon, inbox
-):
+async def test_a_browser_that_reports_that_it_is_offline_is_believed_without_waiting_for_silence(tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox, silenceMs=3_600_000)).until_state("live")
+    await tab.ask("dispatchEvent(new Event('offline'))")
+    await tab.until("states.some(({ name }) => name === 'lost')")
+    await tab.until_state("live")
+
+
+async def test_tabs_share_one_stream_and_each_tab_receives_only_events_that_it_lacks(tab, open_tab, daemon, inbox):
     daemon.deliver(inbox.address, "one")
     await (await tab.follow(daemon, inbox)).until_subjects("one")
     second = await (await (await open_tab()).follow(daemon, inbox)).until_subjects("one")
@@ -179,7 +187,7 @@ async def test_tabs_share_one_stream_and_each_is_told_what_it_does_not_hold_and_
         assert await one.ask("app.told") == [["gone", "deleted"]]
 
 
-async def test_the_next_tab_takes_over_when_the_one_with_the_stream_closes(tab, open_tab, daemon, inbox):
+async def test_the_next_tab_takes_over_when_the_leading_tab_closes(tab, open_tab, daemon, inbox):
     await (await tab.follow(daemon, inbox)).until_state("live")
     second = await (await open_tab()).follow(daemon, inbox)
     third = await (await open_tab()).follow(daemon, inbox)
@@ -194,7 +202,7 @@ async def test_the_next_tab_takes_over_when_the_one_with_the_stream_closes(tab, 
     assert (second.requests(), third.requests()) == (["events"], [])
 
 
-async def test_a_tab_that_leads_but_does_not_answer_is_replaced(tab, open_tab, daemon, inbox):
+async def test_a_leading_tab_that_does_not_respond_is_replaced(tab, open_tab, daemon, inbox):
     await tab.visit(daemon)
     await tab.ask("void navigator.locks.request('live', () => new Promise(() => {{}})).catch(() => 'robbed')")
     second = await (await open_tab()).follow(daemon, inbox)
@@ -202,7 +210,7 @@ async def test_a_tab_that_leads_but_does_not_answer_is_replaced(tab, open_tab, d
     await second.until_subjects("one")
 
 
-async def test_a_tab_that_was_replaced_follows_the_other(tab, open_tab, daemon, inbox):
+async def test_a_replaced_tab_follows_the_new_leader(tab, open_tab, daemon, inbox):
     await (await tab.follow(daemon, inbox)).until_state("live")
     thief = await open_tab()
     await thief.visit(daemon)
@@ -213,7 +221,7 @@ async def test_a_tab_that_was_replaced_follows_the_other(tab, open_tab, daemon, 
     assert tab.requests() == ["events", "events"]
 
 
-async def test_a_tab_that_came_while_nobody_led_is_told_what_the_next_one_holds(tab, open_tab, daemon, inbox):
+async def test_a_tab_opened_without_a_leader_receives_the_events_of_the_next_leader(tab, open_tab, daemon, inbox):
     daemon.deliver(inbox.address, "one")
     await (await tab.follow(daemon, inbox, helloMs=4000)).until_subjects("one")
     thief = await open_tab()
@@ -228,7 +236,7 @@ async def test_a_tab_that_came_while_nobody_led_is_told_what_the_next_one_holds(
     assert second.requests() == []
 
 
-async def test_changes_that_one_tab_makes_are_told_to_the_others(tab, open_tab, daemon, inbox):
+async def test_changes_in_one_tab_reach_the_others(tab, open_tab, daemon, inbox):
     await (await tab.follow(daemon, inbox)).until_state("live")
     second = await (await open_tab()).follow(daemon, inbox)
     await second.until_state("live")
@@ -256,7 +264,7 @@ async def test_a_retry_does_not_wait_for_its_time(tab, mortal_daemon):
 
 @pytest.fixture
 async def buffered(tab):
-    """Stand for a proxy that keeps a stream back until it ends."""
+    """Simulate a proxy that buffers a stream until it ends."""
     held = []
 
     def hold(route):
@@ -264,13 +272,11 @@ async def buffered(tab):
 
     await tab.page.route("**/events", hold)
     yield tab
-    for route in held:  # else Playwright waits with each, until it is noticed somewhere else
+    for route in held:  # otherwise Playwright waits for these requests, and an unrelated test fails
         await route.abort()
 
 
-async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back_and_a_retry_gives_it_another_chance(
-    buffered, daemon, inbox
-):
+async def test_waits_replace_a_stream_that_a_proxy_buffers_and_a_retry_tries_the_stream_again(buffered, daemon, inbox):
     daemon.deliver(inbox.address, "one")
     await buffered.follow(daemon, inbox, firstOctetMs=200)
     await buffered.until_subjects("one")
@@ -286,13 +292,13 @@ async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back_and_a_re
     assert buffered.requests()[-1] == "events"
 
 
-async def test_behind_such_a_proxy_the_other_inboxes_are_looked_at_in_turn(buffered, daemon):
+async def test_behind_such_a_proxy_the_other_inboxes_are_polled_in_turn(buffered, daemon):
     shown, *others = inboxes = [daemon.create() for _ in range(3)]
     await (await buffered.follow(daemon, *inboxes, firstOctetMs=200, waitSeconds=1)).until_state("live")
     for inbox in others:
         daemon.deliver(inbox.address, inbox.address)
     await buffered.until("messages.length === 2")
-    await buffered.add(daemon.create())  # is shown now: it is waited on at once
+    await buffered.add(daemon.create())  # the new inbox is now shown, so it is polled immediately
     [newest, *_] = await buffered.ask("[...app.inboxes.keys()]")
     daemon.deliver(newest, "now")
     await buffered.until("messages.length === 3")
@@ -310,7 +316,7 @@ async def test_reconnecting_leaves_requests_to_the_reader(tab, start_daemon):
     assert await tab.state_names() == ["connecting", "connecting", "live", "lost", "limited", "limited", "live"]
 
 
-async def test_a_place_for_the_stream_is_waited_for(tab, pages, start_daemon):
+async def test_the_page_waits_for_a_free_stream_slot(tab, pages, start_daemon):
     daemon = start_daemon(TMPMAILD_HTTP__MAX_STREAMS_PER_CLIENT="1")
     await (await tab.follow(daemon, daemon.create())).until_state("live")
     other = await Tab(await pages.borrow()).follow(daemon, daemon.create())
@@ -318,7 +324,7 @@ async def test_a_place_for_the_stream_is_waited_for(tab, pages, start_daemon):
     assert await other.ask("app.states.at(-1).retryAtMs > Date.now()")
 
 
-async def test_one_stream_follows_all_inboxes_and_those_that_are_gone_end_alone(tab, open_tab, daemon):
+async def test_one_stream_follows_all_inboxes_and_each_inbox_ends_separately(tab, open_tab, daemon):
     deleted, private, first, second = (daemon.create(private=True) for _ in range(4))
     daemon.delete(deleted)
     private.token = "wrong"
@@ -338,14 +344,14 @@ async def test_one_stream_follows_all_inboxes_and_those_that_are_gone_end_alone(
     assert (tab.requests(), beside.requests()) == (["events"], [])
 
 
-async def test_an_inbox_that_joins_costs_one_request_and_one_that_leaves_none(tab, open_tab, daemon, inbox):
+async def test_adding_an_inbox_costs_one_request_and_removing_an_inbox_costs_none(tab, open_tab, daemon, inbox):
     daemon.deliver(inbox.address, "one")
     await (await tab.follow(daemon, inbox)).until_subjects("one")
     beside = await (await open_tab()).follow(daemon, inbox)
     await beside.until_subjects("one")
     other = daemon.create()
     daemon.deliver(other.address, "two")
-    await beside.add(other)  # as a tab does, before the one with the stream knows of it
+    await beside.add(other)  # this tab learns of the inbox before the tab with the stream does
     await tab.add(other)
     for one in (tab, beside):
         await one.until_subjects("one", "two")
@@ -358,7 +364,7 @@ async def test_an_inbox_that_joins_costs_one_request_and_one_that_leaves_none(ta
     assert "lost" not in await tab.state_names()
 
 
-async def test_where_nothing_is_to_be_followed_nothing_is_asked_until_there_is(tab, daemon, inbox):
+async def test_no_request_is_sent_while_there_is_no_inbox_to_follow(tab, daemon, inbox):
     await (await tab.follow(daemon)).until_state("")
     await tab.add(inbox)
     daemon.deliver(inbox.address, "one")
@@ -368,7 +374,7 @@ async def test_where_nothing_is_to_be_followed_nothing_is_asked_until_there_is(t
     assert tab.requests() == ["events"]
 
 
-async def test_of_many_inboxes_the_first_twenty_are_followed_and_the_limit_leaves_those_for_later_that_it_hits(
+async def test_the_first_twenty_inboxes_are_followed_and_inboxes_beyond_the_rate_limit_are_followed_later(
     tab, start_daemon
 ):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="600", TMPMAILD_RATE_LIMIT__BURST="30")
@@ -381,7 +387,7 @@ async def test_of_many_inboxes_the_first_twenty_are_followed_and_the_limit_leave
     assert tab.requests() == ["events"] * 2
 
 
-async def test_inboxes_that_the_rate_limit_left_out_are_asked_for_again(tab, start_daemon):
+async def test_inboxes_left_out_because_of_the_rate_limit_are_requested_again(tab, start_daemon):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="2")
     inbox = daemon.create()
     unknown = [SimpleNamespace(address=f"{name}@mail.example.com") for name in ("one", "two")]
@@ -390,7 +396,7 @@ async def test_inboxes_that_the_rate_limit_left_out_are_asked_for_again(tab, sta
     assert [reason for _, reason, _ in await tab.ask("app.told")] == ["unknown"] * 2
 
 
-async def test_a_mistake_of_the_page_is_reported_and_breaks_no_connection(tab, daemon, inbox):
+async def test_an_error_in_the_page_is_reported_and_closes_no_connection(tab, daemon, inbox):
     await (await tab.follow(daemon, inbox)).until_state("live")
     await tab.ask(
         "addEventListener('error', (event) => { event.preventDefault(); app.told.push(event.message); }); [...app.inboxes.values()][0].messages.some = null"

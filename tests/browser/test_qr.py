@@ -1,4 +1,4 @@
-"""The QR codes of the web inbox, painted as their path says: another's reader reads them and finds no wrong codeword."""
+"""The web inbox's QR codes, painted from their paths: an independent reader decodes them without error correction."""
 
 import hashlib
 import random
@@ -18,12 +18,12 @@ BAR = re.compile(r"M(\d+) (\d+)h(\d+)v1h-(\d+)z")
 
 
 def painted(*texts):
-    """Return the rows of each code, a character a module, with the quiet zone."""
+    """Return the rows of each code, one character per module, with the quiet zone."""
     return [paint(**path) for path in in_node("qr.js", PATHS, *texts)]
 
 
 def paint(d, size):
-    """Fill the bars that a path is made of, and of nothing else."""
+    """Paint the bars of a path; the path may contain nothing else."""
     rows = [["0"] * size for _ in range(size)]
     assert BAR.sub("", d) == ""
     for x, y, right, left in (map(int, bar) for bar in BAR.findall(d)):
@@ -41,7 +41,7 @@ def read(rows, **options):
 
 
 def read_all(*texts):
-    """Read the codes of texts, whose bytes must come back from codewords that need no correction."""
+    """Decode the QR codes of texts; the bytes must be correct, and no codeword may need correction."""
     barcodes = [read(rows) for rows in painted(*texts)]
     assert [barcode.bytes for barcode in barcodes] == [text.encode() for text in texts]
     assert {(barcode.extra["ECLevel"], barcode.extra["UEC"]) for barcode in barcodes} == {("M", 1.0)}
@@ -54,11 +54,11 @@ def test_every_version_is_read_at_its_smallest_and_largest_length():
     assert {barcode.extra["DataMask"] for barcode in barcodes} == {0}
 
 
-def test_every_module_is_what_another_program_makes_it():
-    """A reader forgives wrong modules.
+def test_every_module_matches_another_encoder():
+    """Compare all modules, because a reader would correct wrong modules.
 
-    The sum was taken from the matrices of segno 1.6.6 for mask 0, after its padding was mended: it adds a zero byte
-    after a whole one.
+    The hash was computed from segno 1.6.6's matrices for mask 0, with its padding fixed: segno adds a zero byte after a
+    complete byte.
     """
     codes = painted(*EVERY_SIZE)
     found = hashlib.sha256("".join("\n".join(rows) for rows in codes).encode()).hexdigest()
@@ -67,7 +67,7 @@ def test_every_module_is_what_another_program_makes_it():
 
 def test_an_empty_text_has_a_code_without_content():
     [rows] = painted("")
-    barcode = read(rows, is_pure=True, return_errors=True)  # what is empty counts as invalid there
+    barcode = read(rows, is_pure=True, return_errors=True)  # zxing counts an empty code as invalid
     assert (barcode.error, barcode.bytes, barcode.extra["UEC"]) == (None, b"", 1.0)
 
 
@@ -87,18 +87,18 @@ def test_an_empty_text_has_a_code_without_content():
         pytest.param("HELLO WORLD", id="capitals"),
     ],
 )
-def test_text_of_any_kind_comes_back(text):
+def test_any_text_is_decoded_correctly(text):
     [barcode] = read_all(text)
     assert barcode.text == text
 
 
-def test_random_texts_come_back():
+def test_random_texts_are_decoded_correctly():
     chosen = random.Random(18004)
     alphabet = "abcdefghijklmnopqrstuvwxyz0123456789:/#.@-äöüß€😀"
     read_all(*("".join(chosen.choices(alphabet, k=chosen.randint(1, 200))) for _ in range(60)))
 
 
-def test_a_code_with_a_blot_is_read():
+def test_a_partly_covered_code_can_be_read():
     [rows] = painted("x" * 200)
     blotted = [row[:30] + "1" * 9 + row[39:] if 30 <= y < 39 else row for y, row in enumerate(rows)]
     barcode = read(blotted)
@@ -106,7 +106,7 @@ def test_a_code_with_a_blot_is_read():
     assert barcode.extra["UEC"] < 1
 
 
-def test_the_modules_are_what_is_painted_within_a_quiet_zone_of_four():
+def test_the_painted_modules_have_a_quiet_zone_of_four():
     [rows] = painted("a text")
     modules = in_node("qr.js", "({ qrModules }, text) => qrModules(text)", "a text")
     assert {type(module) for row in modules for module in row} == {int}

@@ -1,4 +1,4 @@
-"""The style and script of the inbox as they are served: to a browser they mean what we wrote."""
+"""The style sheet and script of the inbox as served: a browser treats them in the same way as our source files."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts import scripts_of
-from tmpmaild.http.files import minify_style
+from tmpmaild.http.bundling import minify_style
 
 SCRIPTS = scripts_of(__file__)
 
@@ -17,7 +17,7 @@ declared = re.compile(r"^(?:export )?(?:const|let|class|function|async function)
 
 
 @pytest.mark.browsers("firefox")
-async def test_a_browser_reads_the_same_rules_in_the_style_we_serve_and_in_what_we_wrote(pages):
+async def test_a_browser_reads_the_same_rules_in_the_served_style_and_in_the_source(pages):
     page = await pages.borrow()
     texts = [path.read_text() for path in sorted((WEB / "styles").iterdir())]
     written = [await page.evaluate(SCRIPTS["RULES"], text) for text in texts]
@@ -27,7 +27,7 @@ async def test_a_browser_reads_the_same_rules_in_the_style_we_serve_and_in_what_
 
 
 @pytest.mark.browsers("firefox")
-async def test_no_name_of_one_module_hides_from_another_what_the_browser_has(pages):
+async def test_no_name_in_a_module_hides_a_browser_global_from_a_different_module(pages):
     """All modules share one scope when they are joined."""
     names = sorted({name for path in WEB.glob("*.js") for name in declared(path.read_text())})
     assert len(names) > 200

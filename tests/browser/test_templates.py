@@ -1,7 +1,7 @@
-"""Mails as senders make them with common tools: the view is held against the same HTML in a browser.
+"""Messages created with common tools: our view is compared with the original HTML in a browser.
 
-The browser shows the original with scripts off and without remote images. ``TMPMAILD_TEMPLATES=FOLDER`` measures
-the ``.html`` files of another folder.
+The browser shows the original without scripts or remote images. ``TMPMAILD_TEMPLATES=FOLDER`` measures the
+``.html`` files of another folder.
 """
 
 import os
@@ -21,16 +21,19 @@ OWN = Path(__file__).parent / "templates"
 FOLDER = Path(os.environ.get("TMPMAILD_TEMPLATES") or OWN)
 POLICY = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 PHONE, WIDE = 340, 800
-# Foundation's and the hybrid have columns only where there is room, as measured; two more stand for the others, which
-# are compared on a phone alone. Another folder is compared on both.
+# The templates that are also compared on a wide screen. Foundation and hybrid templates form columns only on wide
+# screens; two more templates represent the rest. Templates in another folder are compared on both screens.
 WIDE_TOO = {"foundation", "hybrid", "mjml-newsletter", "word"}
-# What a checkbox would unfold is shown from the start, since a view has no controls.
+# Templates whose content a checkbox would unfold; a view has no controls, so it shows the content immediately.
 UNFOLDED = {"mjml-alert"}
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 class Screens:
-    """Frames that show HTML as it came and our view of it, on a phone and where it matters wide, and load nothing from elsewhere."""
+    """Frames that show the original HTML and our view at phone width, and for some templates also at desktop width.
+
+    The frames load no remote resources.
+    """
 
     def __init__(self, page):
         self._page = page
@@ -48,7 +51,7 @@ class Screens:
             await route.abort()
 
     async def measure(self, mails):
-        """Return for each mail and width what is seen of the original and of the view."""
+        """Return the measurements of the original and of the view, for each message and width."""
         shown = {}
         for name, html in mails.items():
             self._answers[f"original/{name}"] = html, {}
@@ -67,7 +70,8 @@ class Screens:
         found = {}
         for frame in self._page.frames[1:]:
             fitted = await frame.evaluate(OVERFLOW)
-            await frame.evaluate("document.getElementById('size')?.click()")  # to the size that its sender gave it
+            # Show the view at the size that the sender intended.
+            await frame.evaluate("document.getElementById('size')?.click()")
             found[frame.name] = {**await frame.evaluate(SCRIPTS["MEASURE"]), "fitted": fitted}
         return {key: [found[f"{path} {key[1]}"] for path in paths] for key, paths in shown.items()}
 
@@ -83,7 +87,7 @@ async def screens(browser):
 
 
 def numbered(pieces):
-    """Return the pieces by what they say and how often that was said before."""
+    """Return the pieces, keyed by their text and a sequence number among equal texts."""
     met = Counter()
     found = {}
     for piece in pieces:
@@ -98,7 +102,7 @@ def stand_side_by_side(one, other):
 
 
 def lost_columns(original, view):
-    """Yield the neighbours in columns of the original that are none in the view."""
+    """Yield columns that are next to each other in the original but not in the view."""
     for pair in pairwise(key for key in original if key in view):
         (one, other), ours = (original[key] for key in pair), (view[key] for key in pair)
         if one["cell"] != other["cell"] and stand_side_by_side(one, other) and not stand_side_by_side(*ours):
@@ -106,7 +110,7 @@ def lost_columns(original, view):
 
 
 def differences(original, view):
-    """Return in which ways the view of a mail is worse than the original on one screen."""
+    """Return the defects that appear in a message's view but not in the original, on one screen size."""
     theirs, ours = numbered(original["pieces"]), numbered(view["pieces"])
     words, shown = (Counter(re.findall(r"\w+", " ".join(text for text, _ in one))) for one in (theirs, ours))
     links, linked = (Counter(key for key, piece in one.items() if piece["link"]) for one in (theirs, ours))
@@ -128,7 +132,7 @@ def differences(original, view):
 
 
 @pytest.mark.parametrize("folder", [FOLDER], ids=lambda folder: folder.name)
-async def test_a_mail_looks_as_its_sender_made_it(screens, folder):
+async def test_a_message_looks_as_its_sender_intended(screens, folder):
     measured = await screens.measure({file.stem: file.read_text() for file in sorted(folder.glob("*.html"))})
     assert measured
     worse = {}

@@ -1,4 +1,4 @@
-"""Which messages a search finds: all words in any order, whatever their accents, in one field, or by what a message has."""
+"""Searches for messages: words in any order, without regard to accents, within one field, or by type of content."""
 
 import pytest
 
@@ -10,7 +10,15 @@ FIND = """({ termsOf, matches }, query, messages) =>
 
 
 def message(subject, **more):
-    empty = {"from": "a@shop.example", "from_name": "", "body": "", "codes": [], "links": [], "attachments": []}
+    empty = {
+        "from": "a@shop.example",
+        "from_name": "",
+        "to": "anna@tmp.example",
+        "body": "",
+        "codes": [],
+        "links": [],
+        "attachments": [],
+    }
     return {**empty, "subject": subject, **more}
 
 
@@ -20,6 +28,7 @@ MESSAGES = [
     message("Confirm", links=[{"href": "https://shop.example/c"}], body="sign up at shop"),
     message("Photos", attachments=[{"inline": False}], from_name="Łukasz"),
     message("Newsletter", attachments=[{"inline": True}], body="hindi: कि"),
+    message("Caught", to="bob+tag@x.example", recipients=["bob+tag@x.example", "Archive@company.example"]),
 ]
 
 
@@ -36,6 +45,11 @@ MESSAGES = [
         ("482913", ["Sign in"]),
         ("from:bank", ["Sign in"]),
         ("from:shop sign", ["Confirm"]),
+        ("to:bob+tag", ["Caught"]),
+        ("to:archive@company", ["Caught"]),
+        ("archive company", ["Caught"]),
+        ("to:anna sign", ["Sign in", "Confirm"]),
+        ("sign to:", ["Sign in", "Confirm"]),
         ("subject:sign", ["Sign in"]),
         ("sign", ["Sign in", "Confirm"]),
         ('subject:"sign in"', ["Sign in"]),
@@ -48,5 +62,5 @@ MESSAGES = [
         ("", [one["subject"] for one in MESSAGES]),
     ],
 )
-def test_a_search_finds_what_matches_all_of_its_terms(query, found):
+def test_a_search_finds_messages_that_match_all_terms(query, found):
     assert in_node("terms.js", FIND, query, MESSAGES) == found

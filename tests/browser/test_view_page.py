@@ -1,4 +1,4 @@
-"""A view of a hostile mail in a real browser, framed as a page would frame it: nothing runs, nothing is fetched."""
+"""A view of a hostile message in a real browser, framed as on the inbox page: no script runs and nothing is fetched."""
 
 import re
 import struct
@@ -45,7 +45,7 @@ MAIL = (
 
 
 class House:
-    """A running server with one hostile mail."""
+    """A running server with one hostile message."""
 
     def __init__(self, service, address, message_id, port):
         self.service = service
@@ -68,7 +68,7 @@ async def house(service, serve_app):
 
 
 async def framed(page, url):
-    """Open a page of the same origin that frames a view: no other may."""
+    """Open a page that frames a view; it has the same origin, because other origins may not frame it."""
     sandbox = "allow-same-origin allow-modals allow-popups"
     ours = f"<title>safe</title><link rel=icon href='data:,'><iframe sandbox='{sandbox}' src='{url}'></iframe>"
     await page.route("**/ours", lambda route: route.fulfill(body=ours, content_type="text/html"))
@@ -78,7 +78,7 @@ async def framed(page, url):
     return frame
 
 
-async def test_what_the_mail_wants_to_show_is_shown(house, pages):
+async def test_the_intended_content_of_the_message_is_shown(house, pages):
     frame = await framed(await pages.open(), await house.view())
     heading = frame.get_by_role("heading", name="Grüße")
     assert await heading.evaluate("one => getComputedStyle(one).color") == "rgb(204, 0, 0)"
@@ -88,16 +88,16 @@ async def test_what_the_mail_wants_to_show_is_shown(house, pages):
     assert await link.get_attribute("target") == "_blank"
 
 
-async def test_images_from_elsewhere_are_fetched_only_by_who_asked_for_them_and_tell_no_referrer(house, browser):
+async def test_remote_images_are_only_fetched_on_request_and_without_a_referrer(house, browser):
     context = await browser.new_context()
     page = await context.new_page()
     asked = []
-    page.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - it takes no built-in function
+    page.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - built-ins are not accepted
     await context.route(re.compile("https:"), lambda route: route.abort())
     await framed(page, await house.view(remote_images=True))
     await page.wait_for_timeout(300)
     remote = [request for request in asked if not request.url.startswith(("http://127.0.0.1:", "data:"))]
-    # The second is "x", by the base of the mail.
+    # The second URL is "x", resolved against the message's base URL.
     assert {request.url for request in remote} == {"https://evil.example/pixel.gif", "https://evil.example/x"}
     assert ["referer" in await request.all_headers() for request in remote] == [False] * 2
     await context.close()
@@ -113,7 +113,7 @@ HIDING = """
 
 
 @pytest.mark.parametrize("html", ["<p>Hello</p>", HIDING])
-async def test_a_view_in_a_tab_says_at_its_top_who_shows_it_whatever_the_mail_styles(pages, html):
+async def test_a_view_in_a_tab_names_the_service_at_its_top_whatever_the_message_styles(pages, html):
     page = await pages.borrow(viewport={"width": 600, "height": 300})
     await page.set_content(viewpage.served_by(render(html, {}, remote_images=False).html, "tmp.example"))
     said = await page.evaluate("getComputedStyle(document.documentElement, '::before').content")
@@ -122,7 +122,7 @@ async def test_a_view_in_a_tab_says_at_its_top_who_shows_it_whatever_the_mail_st
     assert await pixel(page, 597, 20) == (255, 248, 220)
 
 
-# How each is written, and its width and height on a page of 600 px; None is the height of a line.
+# Each image's attributes, and its width and height on a page of 600 px; None means the height of a line.
 BLOCKED = {
     "attributes": ("alt=Logo width=200 height=50", 200, 50),
     "styles": ("alt=Logo style='width:200px;height:50px'", 200, 50),
@@ -141,7 +141,7 @@ BLOCKED = {
 
 
 @pytest.mark.parametrize("doctype", ["<!doctype html>", ""])
-async def test_a_blocked_image_has_the_size_that_the_mail_states_or_that_of_a_line(pages, doctype, subtests):
+async def test_a_blocked_image_has_the_stated_size_or_the_height_of_a_line(pages, doctype, subtests):
     page = await pages.borrow(viewport={"width": 600, "height": 400})
     images = "".join(f"<div><img src=https://x.example/ {written}></div>" for written, *_ in BLOCKED.values())
     sheet = "<style>.wide{width:100%} @media (min-width:700px){.wide{width:10px}}</style>"
@@ -156,7 +156,7 @@ async def test_a_blocked_image_has_the_size_that_the_mail_states_or_that_of_a_li
 
 
 async def pixel(page, x, y):
-    """Return the red, green and blue of a point of the page."""
+    """Return the red, green and blue values of a pixel of the page."""
     image = await page.screenshot(clip={"x": x, "y": y, "width": 1, "height": 1})
     octets, position = b"", 8
     while position < len(image):
@@ -171,7 +171,7 @@ COLOURED = "<body style='margin:0;background:#fff8e0'><img src=cid:grey width=50
 READY = "<style>@media (prefers-color-scheme:dark){body{background:#123456!important}}</style>"
 
 
-async def test_the_dark_view_inverts_a_mail_but_not_its_pictures_unless_the_mail_has_dark_styles(pages):
+async def test_the_dark_view_inverts_a_message_except_its_images_unless_it_has_dark_styles(pages):
     page = await pages.open(viewport={"width": 400, "height": 200}, color_scheme="dark")
     paths = ["/plain", "/ready"]
     views = [render(html, {"grey": GREY}, remote_images=False).html for html in (COLOURED, READY + COLOURED)]
@@ -207,7 +207,7 @@ INVOICE = (Path(__file__).parent / "templates/mailgen-receipt.html").read_text()
 ITEM = re.compile(r"<tr>\s*<td[^>]*>\s*Cup\s.*?</tr>", re.DOTALL)
 
 
-async def test_an_invoice_takes_no_more_pages_than_it_fills_and_the_browser_asks_for_no_icon(pages):
+async def test_an_invoice_is_printed_on_no_extra_pages_and_no_icon_is_requested(pages):
     page = await pages.borrow()
     invoice = ITEM.sub(lambda row: row[0] * 30, INVOICE)
     view = viewpage.titled(render(invoice, {}, remote_images=False).html, "Your invoice", "today")

@@ -1,4 +1,4 @@
-"""The archive of all attachments, packed as in a browser: Python's ``zipfile`` reads it, and no name leads out of a folder."""
+"""The page's archive of all attachments: Python's ``zipfile`` can read it, and it contains no unsafe names."""
 
 import base64
 import io
@@ -16,7 +16,7 @@ PACK = """async ({ zip }, names, contents) => {
     const archive = await zip(names.map((name, index) => ({ name, blob: blobOf(index) })), new Date(2026, 10, 22, 7, 45, 51));
     return Buffer.from(await archive.arrayBuffer()).toString("base64");
 }"""
-# What a file is called, and its name in the archive.
+# File names of attachments, and the resulting names in the archive.
 NAMES = {
     "terms.pdf": "terms.pdf",
     "TERMS.PDF": "TERMS (2).PDF",
@@ -47,7 +47,7 @@ def pack(names, contents):
     return zipfile.ZipFile(io.BytesIO(base64.b64decode(packed)))
 
 
-def test_another_program_finds_in_the_archive_what_was_packed():
+def test_python_reads_the_packed_files_from_the_archive():
     contents = [bytes(range(256)) * 40, b"", b"\0" * 70_000, *[name.encode() for name in NAMES][3:]]
     archive = pack(list(NAMES), contents)
     assert archive.testzip() is None
@@ -57,7 +57,7 @@ def test_another_program_finds_in_the_archive_what_was_packed():
     assert (pack([], [])).namelist() == []
 
 
-def test_whatever_a_file_is_called_it_is_one_file_in_the_folder_of_the_archive():
+def test_every_file_name_becomes_a_single_file_in_the_folder_of_the_archive():
     names = [f"{before}{chr(code)}{after}" for code in range(0x180) for before, after in (("..", "/.."), ("", "a"))]
     archive = pack(names, [])
     found = archive.namelist()
@@ -66,7 +66,7 @@ def test_whatever_a_file_is_called_it_is_one_file_in_the_folder_of_the_archive()
     assert [name for name in found if name in ("", ".", "..") or name.endswith((".", " "))] == []
 
 
-def test_a_thousand_files_of_one_name_are_not_compared_with_each_other():
+def test_a_thousand_files_with_the_same_name_are_not_compared_with_each_other():
     counted = """({ distinct }, names) => {
         const normalize = String.prototype.normalize;
         let calls = 0;

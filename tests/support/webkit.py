@@ -1,7 +1,8 @@
-"""WebKitGTK by its WebDriver, as the part of Playwright's ``Page`` that stories use: Playwright knows no WebKit but its own.
+"""WebKitGTK, driven by its WebDriver, with the parts of Playwright's ``Page`` API that our tests use.
 
-Elements are found and expectations are judged by the script that Playwright itself runs in pages; clicks and keys are the
-driver's, which are real ones. What is not here, such as what a page asks of the network, fails when it is asked for.
+Playwright itself only supports its own build of WebKit. Playwright's own page script finds elements and checks
+expectations; clicks and key presses are real input from the driver. Anything else, such as network events, raises an
+error when it is used.
 """
 
 import time
@@ -14,7 +15,7 @@ from playwright.async_api import Page
 from scripts import scripts_of
 from webdriver import PATIENCE_SECONDS, WebDriver, WebDriverError
 
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12: the name of a reference
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12: the key of an element reference
 # WebDriver, section 17.4.2
 KEYS = {
     "Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c", "Delete": "\ue017", "Home": "\ue011", "End": "\ue010",
@@ -32,33 +33,33 @@ ONLY = """(all, argument) => {
   if (all.length > 1) throw Error(`${all.length} elements`);
   return all.length ? { is: (%s)(all[0], argument) } : null;
 }"""
-# As Playwright has it: what is not there is hidden and has the count 0, and neither has a text nor has it not.
+# As in Playwright, a missing element is hidden and has the count 0; assertions about its text fail, negated or not.
 EXPECT = scripts_of(__file__)["EXPECT"]
 
 
 class WebkitBrowser(WebDriver):
-    """The browser as Playwright has it."""
+    """The browser, with Playwright's interface."""
 
     browser_type = SimpleNamespace(name="webkit")
 
     async def new_context(self, viewport):
-        """Return pages of the only profile that there is."""
+        """Return a context in the browser's only profile."""
         return WebkitContext(self, viewport)
 
 
 class WebkitContext:
-    """The windows that were opened together."""
+    """The windows opened by one test."""
 
     def __init__(self, browser, viewport):
         self.browser, self._viewport = browser, viewport
         self.pages = []
 
     def set_default_timeout(self, milliseconds):
-        """Nothing waits longer than all do."""
+        """Ignore the limit: all waits have the same time limit."""
 
     async def new_page(self):
         self.browser.show(self.browser.first_window)
-        # A tab behind another one would be hidden, to the page too.
+        # Opens a window, because the page would detect that a background tab is hidden.
         page = WebkitPage(self, self.browser("POST", "/window/new", type="window")["handle"])
         self.pages.append(page)
         await page.set_viewport_size(self._viewport)
@@ -70,7 +71,7 @@ class WebkitContext:
 
 
 class WebkitFrame(Frame):
-    """What Playwright's locators call, for one page."""
+    """The methods that Playwright's locators call, for one page."""
 
     def __init__(self, browser, window):
         self.browser, self.window = browser, window
@@ -81,7 +82,7 @@ class WebkitFrame(Frame):
         return PATIENCE_SECONDS * 1000
 
     def call(self, selector, function, argument=None):
-        """Call a function with the elements that are found, in the frame in which they are."""
+        """Call a function in the frame with the elements that match."""
         self.browser.show(self.window)
         *frames, inner = selector.split(ENTER_FRAME)
         try:
@@ -98,7 +99,7 @@ class WebkitFrame(Frame):
                 self.browser("POST", "/frame", id=None)
 
     async def poll(self, what, attempt, patience_seconds=PATIENCE_SECONDS):
-        """Repeat it until it returns something, and return that; what the driver refuses is tried again."""
+        """Repeat an action until it returns a value, and return the value; retry if the driver reports an error."""
         deadline = time.monotonic() + patience_seconds
         while True:
             error = None
@@ -112,7 +113,7 @@ class WebkitFrame(Frame):
             await anyio.sleep(0.05)
 
     async def one(self, selector, function, argument=None):
-        """Call a function with the one element, as soon as it is there."""
+        """Call a function with the only matching element, as soon as it exists."""
         called = await self.poll(f"nothing is {selector}", lambda: self.call(selector, ONLY % function, argument))
         return called.get("is")
 
@@ -121,7 +122,7 @@ class WebkitFrame(Frame):
         return found and found[ELEMENT]
 
     async def _click(self, selector, **_strict):
-        def click():  # the element is found each time: the page may have drawn another one in its place
+        def click():  # find the element again each time, because the page may have replaced it
             if element := self._usable(selector):
                 self.browser("POST", f"/element/{element}/click")
                 return True
@@ -176,7 +177,7 @@ class WebkitFrame(Frame):
     async def get_attribute(self, selector, name, **_strict):
         return await self.one(selector, "(one, name) => one.getAttribute(name)", name)
 
-    async def _expect(self, selector, expression, options, title=None):  # noqa: ARG002 - Playwright names its step
+    async def _expect(self, selector, expression, options, title=None):  # noqa: ARG002 - Playwright passes it
         patience_seconds = options.pop("timeout") / 1000
         wanted, answer = not options["isNot"], {}
 
@@ -192,7 +193,7 @@ class WebkitFrame(Frame):
 
 
 class _Handle:
-    """One element, found again each time."""
+    """One element, located again for each use."""
 
     def __init__(self, frame, selector):
         self._frame, self._selector = frame, selector
@@ -201,11 +202,11 @@ class _Handle:
         return await self._frame.one(self._selector, expression, arg)
 
     async def dispose(self):
-        """Nothing is held."""
+        """Do nothing, because a handle has no resources."""
 
 
 class WebkitPage(Page):
-    """A window, with its keyboard."""
+    """A window and its keyboard."""
 
     def __init__(self, context, window):
         self._impl_obj = self._frame = WebkitFrame(context.browser, window)
@@ -226,7 +227,7 @@ class WebkitPage(Page):
         return self._browser("GET", "/url")
 
     def on(self, event, handler):
-        """Events are not told."""
+        """Ignore the listener, because there are no events."""
 
     remove_listener = on
 
@@ -245,7 +246,7 @@ class WebkitPage(Page):
 
     async def reload(self):
         await self.bring_to_front()
-        self._browser("POST", "/refresh")
+        await self._frame.poll("the page again", lambda: self._browser("POST", "/refresh") or True)
 
     async def evaluate(self, expression, arg=None):
         await self.bring_to_front()

@@ -1,31 +1,44 @@
-// The client of the HTTP API: one method per request. Tracks the rate limit and the server's clock; does not touch the page.
+// The client of the HTTP API: one method per request. Tracks the rate limit and the server's clock. Does not
+// access page elements.
 
 import { get, set } from "./browser.js";
 
 const SKEW = "tmpmaild:skew";
-const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks agree
+const SKEW_MS = 2000; // tolerance, because Date fields contain whole seconds
 
 // A response with status 400 or above. If there was no response, `status` is 0 and `code` is "unreachable".
 export class ApiError extends Error {
-  // `errors` are the field errors, each with `pointer` and `detail`; `quota` is the number of requests that the limit allows.
+  // `errors` contains the field errors, each with `pointer` and `detail`; `quota` is the number of requests that the
+  // rate limit allows.
   constructor(status, { code = status ? `status-${status}` : "unreachable", errors = [] } = {}, { retryAfterSeconds = 0, quota } = {}) {
     super(code);
     Object.assign(this, { status, code, errors, retryAfterSeconds, quota });
   }
 
-  // Whether the inbox does not exist, at least for this token.
+  // Whether the error means that the inbox is gone, or that this token does not open it.
   get isGone() {
     return ["address-not-found", "address-expired", "unauthorized"].includes(this.code);
   }
 }
 
-// Resolve a module that is loaded on first use; a module that cannot be loaded counts as an unreachable service.
-export const later = (loading) => loading.catch(() => Promise.reject(new ApiError(0)));
+const failures = new Map(); // how often a module could not be loaded, by name
 
-// `base` is the URL of "api/v1/". An inbox is anything with `address` and `token`.
+// Load a module that is needed only from now on; if it cannot be loaded, the service is treated as unreachable. Firefox
+// never requests a URL again from which a module could not be loaded, so the next attempt uses a different URL.
+export async function later(name) {
+  const n = failures.get(name) ?? 0;
+  const query = n > 0 ? `?${n}` : "";
+  return import(`./${name}.js${query}`).catch(() => {
+    failures.set(name, n + 1);
+    throw new ApiError(0);
+  });
+}
+
+// `base` is the URL of "api/v1/". An inbox is any object with `address` and `token`; without an address it represents
+// all messages of a service that catches all mail.
 export class Api {
   #base;
-  #skewMs = Number(get(SKEW)); // as an expiry is judged before the first answer
+  #skewMs = Number(get(SKEW)); // used to check expiry times before the first response
   #limit = { left: Infinity, atMs: 0, refillMs: 6000 };
 
   constructor(base) {
@@ -37,57 +50,58 @@ export class Api {
     return Date.now() + this.#skewMs;
   }
 
-  // Milliseconds until `wanted` requests are available; 0 or less if they are available now.
+  // Milliseconds until the rate limit allows `wanted` requests; 0 or less if it allows them now.
   msUntilLeft(wanted) {
     const { left, atMs, refillMs } = this.#limit;
     return atMs + (wanted - left) * refillMs - Date.now();
   }
 
   create(wish = {}) {
-    return this.#json("addresses", { method: "POST", json: wish });
+    return this.json("addresses", { method: "POST", json: wish });
   }
 
   address(inbox, signal) {
-    return this.#json(pathOf(inbox), { inbox, signal });
+    return this.json(pathOf(inbox), { inbox, signal });
   }
 
   extend(inbox, seconds) {
-    return this.#json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
+    return this.json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
   }
 
-  // With `keepalive`, the request continues after the page is closed.
+  // If `keepalive` is set, the request continues after the page is closed.
   deleteAddress(inbox, options) {
     return this.ask(pathOf(inbox), { inbox, method: "DELETE", ...options });
   }
 
-  // Return `domains`, the first is the default, and `lifetime_seconds` and `max_lifetime_seconds` of new addresses.
+  // Return `domains` (the first is the default), and the `lifetime_seconds` and `max_lifetime_seconds` of new
+  // addresses.
   domains() {
-    return this.#json("domains");
+    return this.json("domains");
   }
 
-  // Return the messages; `query` has the API's names, such as `wait` and `after`.
+  // Return the messages; `query` contains API parameters such as `wait` and `after`.
   async messages(inbox, query = {}, signal) {
-    return (await this.#json(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal })).messages;
+    return (await this.json(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal })).messages;
   }
 
   message(inbox, id) {
-    return this.#json(`${pathOf(inbox)}/messages/${id}`, { inbox });
+    return this.json(`${pathOf(inbox)}/messages/${id}`, { inbox });
   }
 
-  // Delete at most a hundred messages; return `deleted`, how many were there.
+  // Delete at most a hundred messages; `deleted` in the result is the number of messages that existed.
   deleteMessages(inbox, ids, options) {
     const query = new URLSearchParams(ids.map((id) => ["id", id]));
-    return this.#json(`${pathOf(inbox)}/messages?${query}`, { inbox, method: "DELETE", ...options });
+    return this.json(`${pathOf(inbox)}/messages?${query}`, { inbox, method: "DELETE", ...options });
   }
 
-  // Return all messages as one mbox file.
-  mbox(inbox) {
-    return this.#read("blob", `${pathOf(inbox)}/messages.mbox`, { inbox });
+  // Return all messages as one mbox file; in a catcher, `to` can select a recipient.
+  mbox(inbox, to = "") {
+    return this.#read("blob", `${pathOf(inbox)}/messages.mbox${to && `?${new URLSearchParams({ to })}`}`, { inbox });
   }
 
-  // Return the `url` of a view that can be framed, and `remote_images`, the number of blocked images.
+  // Return the `url` of a view that can be shown in a frame, and `remote_images`, the number of blocked images.
   view(inbox, id, remote_images) {
-    return this.#json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images } });
+    return this.json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images } });
   }
 
   source(inbox, id) {
@@ -100,17 +114,18 @@ export class Api {
     return `curl${inbox.token ? ` -H "Authorization: Bearer ${inbox.token}"` : ""} "${url}"`;
   }
 
-  // Return the content at the `url` of an attachment.
+  // Return an attachment's content from its `url`.
   attachment(inbox, url) {
     return this.#read("blob", url, { inbox });
   }
 
-  // Return the open response of the event stream; each inbox has `after`, the id of its last known message.
+  // Return the open response with the event stream; each inbox has a property `after`, the id of its last known
+  // message.
   events(inboxes, signal) {
     return this.ask("events", { method: "POST", json: { inboxes }, signal });
   }
 
-  // Return the response to a request. Throws ApiError, or the reason that `signal` was aborted with.
+  // Return the response to a request. Throws ApiError, or the abort reason of `signal`.
   async ask(path, { inbox, method = "GET", headers = {}, json, signal, keepalive } = {}) {
     const sent = new Headers(headers);
     if (inbox?.token) sent.set("Authorization", `Bearer ${inbox.token}`);
@@ -126,11 +141,12 @@ export class Api {
     throw new ApiError(answer.status, problem, { retryAfterSeconds, quota: quotaOf(answer.headers) });
   }
 
-  #json(path, options) {
+  // Return a response's parsed JSON.
+  json(path, options) {
     return this.#read("json", path, options);
   }
 
-  // Return the response body; a body that is cut off counts as no response.
+  // Return the response body; an incomplete body is treated as no response.
   async #read(kind, path, options) {
     const answer = await this.ask(path, options);
     return answer[kind]().catch(() => {
@@ -139,7 +155,7 @@ export class Api {
   }
 
   #note(headers) {
-    const left = /"default";r=(\d+)/.exec(headers.get("RateLimit")); // views have a limit of their own
+    const left = /"default";r=(\d+)/.exec(headers.get("RateLimit")); // views have a separate rate limit
     const policy = /"default";q=(\d+);w=(\d+)/.exec(headers.get("RateLimit-Policy"));
     if (left && policy) this.#limit = { left: Number(left[1]), atMs: Date.now(), refillMs: (1000 * policy[2]) / policy[1] };
     const skewMs = Date.parse(headers.get("Date")) + 500 - Date.now();
@@ -149,4 +165,4 @@ export class Api {
 }
 
 const quotaOf = (headers) => /;q=(\d+)/.exec(headers.get("RateLimit-Policy"))?.[1];
-const pathOf = ({ address }) => `addresses/${encodeURIComponent(address)}`;
+const pathOf = ({ address }) => (address ? `addresses/${encodeURIComponent(address)}` : ".");

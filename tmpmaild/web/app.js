@@ -1,13 +1,14 @@
 // The entry point: creates the parts of the page and connects them.
 
-import { Actions, attempt, copyText, wordsOf } from "./actions.js";
+import { Actions } from "./actions.js";
 import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
-import { Api } from "./api.js";
+import { Api, later } from "./api.js";
 import { arrivals } from "./arrived.js";
+import { attempt, copyText, wordsOf } from "./attempts.js";
 import { inTurn, registerWorker, wide } from "./browser.js";
 import { Card } from "./card.js";
 import { choosing } from "./choosing.js";
-import { askWhose, closeAll } from "./dialogs.js";
+import { closeAll } from "./dialogs.js";
 import { at, button, countdown, h } from "./dom.js";
 import { endingBar } from "./ending.js";
 import { Inboxes } from "./inboxes.js";
@@ -25,13 +26,13 @@ import { Removals } from "./undo.js";
 import { endWelcome, welcome } from "./welcome.js";
 import { moment, t, translate } from "./words.js";
 
-const link = takeLink(); // before anything else: a token has no place in the address bar
+const link = takeLink(); // runs first, because a token must not stay in the address bar
 
 const RETRY_SECONDS = 5;
 let retrying;
-let shownMs; // since when the inbox is shown, by the server's clock
-let told = ""; // of an inbox that ended while the page was closed, to be said with the one that is shown instead
-let latest; // of the inboxes that were asked for; an answer that comes later is dropped
+let shownMs; // the time at which the inbox was first shown, according to the server's clock
+let told = ""; // a sentence about an inbox that expired while the page was closed, shown with its replacement
+let latest; // identifies the latest request for an inbox; responses to earlier requests are ignored
 
 const api = new Api(new URL("api/v1/", document.baseURI));
 const inboxes = new Inboxes(api, {
@@ -50,7 +51,7 @@ const inboxes = new Inboxes(api, {
   state: onState,
 });
 const removals = new Removals(at("undo"), api, {
-  isAlive: ({ address }) => inboxes.all.some((one) => one.address === address),
+  isAlive: (inbox) => inboxes.has(inbox),
   deleted: onServerDeleted,
   restore,
 });
@@ -100,7 +101,14 @@ function showInList(id) {
   list.focus(id);
 }
 
+// Stop opening an inbox: the response is ignored, and a failure is not retried.
+function stopOpening() {
+  latest = undefined;
+  clearTimeout(retrying);
+}
+
 function onShown(inbox) {
+  stopOpening();
   shownMs = api.now();
   [card.notice, told] = [told, ""];
   announce(card.notice);
@@ -111,8 +119,7 @@ function onShown(inbox) {
 
 // The message that is open when its inbox expires stays in this tab until the reader closes it.
 function onLeft(reason) {
-  latest = undefined;
-  clearTimeout(retrying);
+  stopOpening();
   hush();
   incoming.clear();
   arrived.clear();
@@ -147,7 +154,7 @@ function onElsewhere(news) {
   tellOf(news, read);
 }
 
-// Show a message of any inbox.
+// Show a message from any inbox.
 function read(message) {
   const entry = inboxes.entries.find(({ mailbox }) => mailbox.find(message.id));
   if (entry && entry.inbox.address !== inboxes.inbox?.address) inboxes.show(entry.inbox);
@@ -168,7 +175,7 @@ function onRestored(messages) {
   list.focus(messages.at(-1).id);
 }
 
-// Remove a message from the list, and delete it on the server unless the reader undoes that.
+// Remove a message from the list, and delete it on the server unless the reader undoes the deletion.
 function remove(id) {
   const { inbox } = inboxes;
   if (inbox?.token && inboxes.mailbox.find(id)) removals.add(inbox, inboxes.hide(id));
@@ -196,9 +203,9 @@ function onExtended(inbox) {
   welcome(inbox);
 }
 
-// The card says why an inbox ended only if there is no other inbox to show.
+// The card explains why an inbox is gone only if there is no other inbox to show.
 function onGone(how, inbox) {
-  const reason = how === "taken" ? "deleted" : how; // where that can be undone, a line says so
+  const reason = how === "taken" ? "deleted" : how; // a deletion that can be undone has its own note
   if (inboxes.inbox) return how === "taken" || toast(t(`ended-${reason}`, { name: nameOf(inbox) }));
   const text = { unknown: "error-address-not-found", forgotten: "forgotten-text" }[reason] ?? "gone-text";
   card.showTrouble(t(`gone-${reason}`), [h("b.asked", { dir: "ltr" }, inbox.address), " ", t(text)]);
@@ -213,28 +220,34 @@ function onSeen(id) {
 
 function onState(state) {
   connection.show(state);
-  at("refresh").hidden = !state.name; // there is nothing to look at
-  if (state.name === "live") reader.heal();
+  at("refresh").hidden = !state.name; // if no inbox is followed, there is nothing to refresh
+  if (state.name === "live") reader.heal(), search.update();
 }
 
-// Open an inbox at the start of the page, or when a link is followed. A link that somebody else may have made is only followed
-// after a question; before the answer nothing is asked of the server.
+// Open an inbox when the page is loaded or a link is followed. The reader must confirm a link that someone else may
+// have created; until then, the API is not called.
 async function begin(wanted) {
   const turn = (latest = Symbol("turn"));
   clearTimeout(retrying);
-  const whose = wanted && (inboxes.knows(wanted) ? "own" : await askWhose(wanted.address));
-  if (turn !== latest || (wanted && !whose && inboxes.inbox)) return;
+  const whose = wanted && (inboxes.knows(wanted) ? "own" : await askAbout(wanted).catch((error) => toast(wordsOf(error))));
+  if (wanted && !whose && (turn !== latest || inboxes.inbox)) return;
   at("app").hidden = false;
   await openInbox(whose ? { ...wanted, foreign: whose === "foreign" } : undefined);
 }
 
+async function askAbout({ address }) {
+  const { askWhose } = await later("whosedialog");
+  return askWhose(address);
+}
+
 async function openInbox(wanted) {
+  clearTimeout(retrying);
   inboxes.leave();
   card.showLoading();
   const turn = (latest = Symbol("turn"));
   const known = inboxes.all.map(({ address }) => address);
   try {
-    const found = await inTurn("tmpmaild:begin", () => inboxes.find(wanted)); // two tabs that are opened together want one address
+    const found = await inTurn("tmpmaild:begin", () => inboxes.find(wanted)); // tabs opened together share an inbox
     if (turn !== latest) return;
     if (ended) told = endOf(ended, !wanted && !known.includes(found.address));
     ended = undefined;
@@ -244,13 +257,13 @@ async function openInbox(wanted) {
   }
 }
 
-// Return a sentence that says when an inbox expired and how many messages it had.
+// Return a sentence with the time at which an inbox expired and the number of its messages.
 function endOf({ address, expires_at, count = 0 }, isReplaced) {
   const said = t(count > 0 ? "ended-with-mail" : "ended-at", { address, time: moment(expires_at), n: count });
   return isReplaced ? `${said} ${t("is-new")}` : said;
 }
 
-// Say why there is no inbox to open, and retry automatically if that may help.
+// Show why no inbox can be opened, and retry automatically if that may help.
 function showFailure(wanted, error) {
   const own = inboxes.all.findLast(({ foreign }) => !foreign);
   if (error.isGone && own) return inboxes.show(own), toast(wordsOf(error));
@@ -263,7 +276,7 @@ function showFailure(wanted, error) {
   addEventListener("online", () => turn === latest && openInbox(wanted), { once: true });
 }
 
-// Say that the rate limit is the reason, and how long it lasts. A manual retry would be refused.
+// Show that the rate limit has been reached, and when requests are possible again. A manual retry would be refused.
 function showLimit({ retryAfterSeconds, quota }) {
   const text = countdown(retryAfterSeconds, (n) => t("limited-text", { n, quota }));
   card.showTrouble(t("limited-title"), text, h("span"));
@@ -321,4 +334,4 @@ let ended = takeEnded(api.now());
 inboxes.start();
 setInterval(tick, 1000);
 begin(link);
-addEventListener("load", registerWorker); // a first visit waits for no more than it needs
+addEventListener("load", registerWorker); // so that the first visit does not wait for the service worker

@@ -1,11 +1,12 @@
-// The button that appears when new messages are out of sight in the list, and scrolls to them.
+// The button that appears when new messages are outside the visible part of the list, and scrolls to them.
 
 import { h, icon } from "./dom.js";
 import { t } from "./words.js";
 
-// `go(id)` scrolls to a message in the list. Returns add(rows), remove(id) for a message that was read or deleted, and clear().
+// `go(id)` scrolls to a message in the list. Returns the functions add(rows), remove(...ids) for messages that were
+// read or deleted, and clear().
 export function arrivals(button, go) {
-  const rows = new Map(); // by id: rows that have not been in sight since their mail came
+  const rows = new Map(); // by id: the rows that have not been visible since their messages arrived
   const watch = new IntersectionObserver((changes) => {
     for (const { target, isIntersecting } of changes) if (isIntersecting) forget(target.dataset.id);
     draw();
@@ -27,7 +28,7 @@ export function arrivals(button, go) {
   button.onclick = () => go([...rows.keys()].sort().at(-1));
   return {
     add: (added) => added.forEach((row) => (rows.set(row.dataset.id, row), watch.observe(row))),
-    remove: (id) => (forget(id), draw()),
+    remove: (...ids) => (ids.forEach(forget), draw()),
     clear: () => ([...rows.keys()].forEach(forget), draw()),
   };
 }

@@ -1,4 +1,4 @@
-// The attachments of an open message: previews, and saving them individually or as one archive.
+// The attachments of an open message: previewing them, and saving them individually or as one archive.
 
 import { later } from "./api.js";
 import { button, h, icon, plain, said, save, tool } from "./dom.js";
@@ -10,7 +10,7 @@ const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patc
 const TYPED_IMAGE = /^image\/(?:(?:x-)?png|jpe?g|pjpeg|gif|webp|avif|(?:x-(?:ms-)?)?bmp)$/;
 const TYPED_TEXT = /^(?:text\/.+|message\/rfc822|application\/(?:json|xml|x-yaml|yaml))$/;
 
-// Names for files that have none, by media type: a message key and a file extension.
+// Names for unnamed files by media type: the key of a text and a file extension.
 const KINDS = { "message/rfc822": ["forwarded", ".eml"], "text/calendar": ["event", ".ics"] };
 
 function fileNameOf({ filename, content_type }) {
@@ -18,7 +18,7 @@ function fileNameOf({ filename, content_type }) {
   return plain(filename ?? "") || t(key) + ending;
 }
 
-// Return "image" or "text" if an attachment can probably be previewed, else "".
+// Return "image" or "text" if an attachment can probably be previewed in that form, otherwise "".
 function kindOf({ content_type, filename, size }) {
   if (size > MAX_PREVIEW_BYTES) return "";
   const says = (typed, named) => typed.test(content_type) || (content_type === "application/octet-stream" && named.test(filename));
@@ -39,14 +39,15 @@ export class Attachments {
   #load;
   #api;
   #actions;
-  #blobs = new Map(); // by index: each is fetched once
+  #blobs = new Map(); // by index, so that each attachment is fetched only once
   #urls = [];
   #preview = h("div.preview");
   #progress = h("span.small.soft", { role: "status" });
-  #shown; // index of the attachment in the preview
+  #shown; // index of the attachment that is previewed
+  #turn; // identifies the latest click on an attachment; an earlier attachment that loads later is not shown
   #closing = new AbortController();
 
-  // `actions` has attempt(task), which shows what went wrong.
+  // `actions` contains attempt(task), which shows errors.
   constructor(message, inbox, api, actions) {
     const { attachments, has_html } = message;
     this.#message = message;
@@ -71,7 +72,7 @@ export class Attachments {
       this.#preview);
   }
 
-  // A click previews an attachment if that is possible, and then a separate button saves it.
+  // If an attachment can be previewed, a click opens the preview, and a separate button saves it.
   #drawOne(one) {
     const [name, kind] = [fileNameOf(one), kindOf(one)];
     const saveIt = this.#attempt(async () => save(await this.#blobOf(one), name));
@@ -94,8 +95,10 @@ export class Attachments {
 
   async #toggle(one, kind) {
     const isOpen = this.#shown === one.index;
-    const { drawPreview } = await later(import("./preview.js"));
+    const turn = (this.#turn = Symbol("turn"));
+    const { drawPreview } = await later("preview");
     const drawn = isOpen ? [] : [await drawPreview(kind, await this.#blobOf(one), fileNameOf(one), this.#urls)].flat();
+    if (turn !== this.#turn) return;
     this.#shown = isOpen ? undefined : one.index;
     this.#preview.replaceChildren(...drawn.filter(Boolean));
     for (const box of this.element.querySelectorAll("[aria-expanded]")) {
@@ -110,7 +113,7 @@ export class Attachments {
   }
 
   async #saveAll() {
-    const { saveAll } = await later(import("./saving.js"));
+    const { saveAll } = await later("saving");
     const { subject, received_at } = this.#message;
     const files = this.#listed.map((one) => ({ name: fileNameOf(one), load: () => this.#blobOf(one), isHere: this.#blobs.has(one.index) }));
     const tell = (text) => (this.#progress.textContent = text);

@@ -1,12 +1,13 @@
-// Actions on several messages: delete the selected ones, mark all as read, save all.
+// Actions on several messages: delete the selected messages, mark all messages as read, save all messages.
 
 import { button, redraw } from "./dom.js";
 import { menuButton } from "./menu.js";
 import { t } from "./words.js";
 
-// `head` takes the menu, and `bar` what is done with the chosen ones. `actions` has seeAll(), saveAll(), mayDelete() and
-// remove(ids). Returns what ends the choice.
-export function choosing(head, bar, list, { seeAll, saveAll, mayDelete, remove }) {
+// The menu is added to `head`, and the actions for the selected messages are added to `bar`. `actions` contains
+// seeAll(), saveAll(), mayDelete() and remove(ids), and optionally saveLabel(), which returns the label for saveAll(), and
+// more(), which returns further menu items. Returns a function that leaves selection mode.
+export function choosing(head, bar, list, { seeAll, saveAll, saveLabel, mayDelete, remove, more }) {
   const draw = () => {
     const ids = list.chosen;
     bar.hidden = !list.isChoosing;
@@ -25,8 +26,9 @@ export function choosing(head, bar, list, { seeAll, saveAll, mayDelete, remove }
   };
   const items = () => [
     { image: "done", label: t("mark-all-read"), act: seeAll },
-    { image: "save", label: t("save-mail"), act: saveAll },
-    mayDelete() && { image: "choose", label: t("choose-several"), act: begin }].filter(Boolean);
+    { image: "save", label: saveLabel?.() ?? t("save-mail"), act: saveAll },
+    mayDelete() && { image: "choose", label: t("choose-several"), act: begin },
+    ...(more?.() ?? [])].filter(Boolean);
   head.append(...menuButton("more", "", t("all-mail"), "quiet tool", items));
   list.onChoice = draw;
   return () => choose(false);

@@ -1,11 +1,9 @@
-// Opens dialogs, including the one that asks whose inbox a link opens.
+// Opens dialogs.
 
-import { at, button, h, plain, tool } from "./dom.js";
+import { at, h, tool } from "./dom.js";
 import { t } from "./words.js";
 
-const READING_MS = 500; // for a second click that was meant for another page
-
-// Open a dialog and return a function that closes it. The focus then returns to where it was.
+// Open a dialog and return a function that closes it and moves the focus back to the previously focused element.
 export function openDialog(title, ...content) {
   const close = () => dialog.close();
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
@@ -15,22 +13,9 @@ export function openDialog(title, ...content) {
   return close;
 }
 
+// Return whether a dialog is open. A dialog whose module was loaded too late must not cover it.
+export const hasDialog = () => Boolean(document.querySelector("dialog[open]"));
+
 export function closeAll() {
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
-}
-
-// Resolve to "own" or "foreign", the reader's answer for the inbox of a link, or to "" if the dialog is closed.
-export function askWhose(address) {
-  return new Promise((resolve) => {
-    const answer = (whose) => button("", t(`open-${whose}`), { disabled: true, click: () => (resolve(whose), close()) });
-    const answers = ["own", "foreign"].map(answer);
-    const refuse = button("", t("cancel"), { class: "quiet", autofocus: true, click: () => close() });
-    const close = openDialog(t("foreign-title"),
-      h("p.asked", { dir: "ltr", translate: "no" }, plain(address)),
-      h("p", t("foreign-text")),
-      h("div.actions", answers, refuse));
-    refuse.closest("dialog").addEventListener("close", () => resolve(""));
-    refuse.focus(); // so that Enter, pressed too early, opens nothing
-    setTimeout(() => answers.forEach((one) => (one.disabled = false)), READING_MS);
-  });
 }

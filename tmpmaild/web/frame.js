@@ -1,32 +1,41 @@
 // A message's HTML in its frame, with the note about remote images and the dark view.
 
+import { later } from "./api.js";
 import { get, set } from "./browser.js";
 import { h } from "./dom.js";
 import { fit, whenCome } from "./fit.js";
 import { bar } from "./pane.js";
 import { t } from "./words.js";
 
-// No scripts. The shared origin lets this page measure and print the frame's content.
+// No scripts. Because the frame has the same origin, this page can measure and print its content.
 const SANDBOX = "allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox";
 const DARK = "tmpmaild:dark-mail";
 
-// A message is dark where the page is, unless the reader chose otherwise.
+// A message is shown in dark colours if the page is dark, unless the reader has chosen otherwise.
 export const scheme = matchMedia("(prefers-color-scheme: dark)");
 export const isDark = () => (get(DARK) ?? (scheme.matches ? "on" : "off")) === "on";
 export const setDark = (dark) => set(DARK, dark ? "on" : "off");
 
-// The fragment is never sent, so changing it makes no request.
+// The fragment is never sent to the server, so changing it does not cause a request.
 const withMode = (url) => `${url}#${isDark() ? "dark" : "light"}`;
 
-// Create the frame of a view. `doubt()` is called if the view did not load; `fitting` is passed to fit.js.
-export function frameOf(url, fitting, doubt) {
+// Create the frame for a view. `doubt()` is called if the view does not load; `fitting` is passed to fit.js.
+export function frameOf(url, subject, fitting, doubt) {
   const about = { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: withMode(url), "data-url": url };
   const frame = h("iframe", about, { class: isDark() && "dark" });
-  whenCome(frame, () => hasCome(frame), () => fitting.begin(fit(frame, fitting)), doubt);
+  const begin = () => (foldIn(frame.contentDocument, subject), fitting.begin(fit(frame, fitting)));
+  whenCome(frame, () => hasCome(frame), begin, doubt);
   return frame;
 }
 
-const hasCome = ({ contentDocument }) => Boolean(contentDocument?.getElementById("light")); // as each view has
+// Few messages are replies, so the module that folds quotes is loaded when it is first needed. If it cannot be loaded,
+// quotes are shown unfolded.
+function foldIn(page, subject) {
+  if (/^\s*\S{1,8}\s*[:：]/.test(subject)) later("quotes").then(({ foldQuotes }) => foldQuotes(page, subject), () => {});
+}
+
+// Every view contains an element with the id "light".
+const hasCome = ({ contentDocument }) => Boolean(contentDocument?.getElementById("light"));
 
 // Apply the dark view to a frame; setting `src` would add a history entry.
 export function applyMode(frame) {

@@ -1,24 +1,25 @@
-// The inboxes of this browser: the mail of each, which one is shown, and what happens to them. Touches nothing of the page.
+// The inboxes of this browser: their messages, the selected inbox, and their events. Does not access page elements.
 
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
 import { choose, chosen, forget, keep, SCOPE, storedInboxes, update } from "./store.js";
 
-const GRACE_MS = 3000; // between the server's clock and what we know of it
-const PAGE_MESSAGES = 100; // the most that the server lists at once
+const GRACE_MS = 3000; // tolerance for our estimate of the server's clock
+const PAGE_MESSAGES = 100; // the maximum number of messages that the server lists at once
 const NOTHING = new Mailbox();
 
-// `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(reason), messages(added, news),
-// judged(message), deleted(id), restored(messages), extended(inbox), seen(id), gone(reason, inbox), after which the next one may be shown. To any:
-// elsewhere(news, inbox) for mail to one that is not shown, unremoved(messages, inbox) for mail that was to be deleted when the
-// page was left, changed(), and state(state) as live.js says.
+// `on` contains a handler for each event. Handlers for the shown inbox: shown(inbox) and left(reason), messages(added,
+// news), judged(message), deleted(id), restored(messages), extended(inbox), seen(id), and gone(reason, inbox), after
+// which the next inbox may be shown. Handlers for any inbox: elsewhere(news, inbox) for messages of an inbox that is
+// not shown, unremoved(messages, inbox) for messages whose deletion was interrupted when the page was left, changed(),
+// and state(state) as in live.js.
 export class Inboxes {
   #api;
   #on;
   #live;
-  #entries = new Map(); // by address, oldest first: { inbox, mailbox, sinceMs }; mail from before that time is no news
-  #shown; // an entry
-  #away = new Map(); // entries by address, which the reader has deleted and the server has not
+  #entries = new Map(); // by address, oldest first: { inbox, mailbox, sinceMs }; messages before sinceMs are not news
+  #shown; // the entry of the shown inbox
+  #away = new Map(); // entries by address that the reader has deleted but the server has not deleted yet
 
   constructor(api, on) {
     this.#api = api;
@@ -37,7 +38,7 @@ export class Inboxes {
     this.#live = new Live({ api, name: SCOPE, inboxes: () => this.#followed(), on: handlers });
   }
 
-  // The inbox that is shown, if any, and its messages.
+  // The shown inbox, if any, and its messages.
   get inbox() {
     return this.#shown?.inbox;
   }
@@ -55,18 +56,23 @@ export class Inboxes {
     return this.entries.map(({ inbox }) => inbox);
   }
 
-  // Follow all inboxes from now on.
+  // Whether an inbox is on the page; it is not if the reader has just deleted it.
+  has({ address }) {
+    return this.#entries.has(address);
+  }
+
+  // Start following all inboxes.
   start() {
     this.sync();
     this.#live.start();
   }
 
-  // Whether a link names an inbox that this browser already has.
+  // Whether a link points to an inbox that is already stored in this browser.
   knows({ address }) {
     return this.#kept.some((one) => one.address === address);
   }
 
-  // Return the inbox to show: the link's, the last one, or a new one.
+  // Return the inbox to show: the link's inbox, the last shown inbox, or a new inbox.
   async find(wanted) {
     if (wanted) return this.#take(wanted);
     const mine = this.#stored;
@@ -102,7 +108,7 @@ export class Inboxes {
     this.show(inbox);
   }
 
-  // The server has deleted an inbox that was removed from the page.
+  // Call this after the server has deleted an inbox that was removed from the page.
   deleted({ address }) {
     forget(address);
     this.#away.delete(address);
@@ -115,7 +121,7 @@ export class Inboxes {
     this.#live.order(what);
   }
 
-  // Take what this tab has done to an inbox, `{ deleted }`, `{ extended }` or `{ gone }`, and tell the other tabs.
+  // Apply this tab's action on an inbox, `{ deleted }`, `{ extended }` or `{ gone }`, and notify the other tabs.
   did({ address }, event) {
     if (!this.#entries.has(address)) return;
     this.#live.tell({ address, ...event });
@@ -152,18 +158,18 @@ export class Inboxes {
     this.#on.changed();
   }
 
-  // Give an inbox a name, which only this browser knows; "" takes it away.
+  // Set the label of an inbox, which is stored only in this browser; "" removes the label.
   rename({ address }, label) {
     update(address, { label: label || undefined });
     this.sync();
   }
 
-  // Take over what the browser keeps, which another tab may have changed.
+  // Apply the browser's stored inboxes, which another tab may have changed.
   sync() {
     const kept = this.#stored;
     const addresses = new Set(kept.map(({ address }) => address));
     for (const entry of this.entries) {
-      // What happened to the shown inbox is told by the stream or another tab.
+      // The stream or another tab reports changes to the shown inbox.
       if (!addresses.has(entry.inbox.address) && entry !== this.#shown) this.#entries.delete(entry.inbox.address);
     }
     kept.forEach((inbox) => this.#hold(inbox));
@@ -171,7 +177,7 @@ export class Inboxes {
     this.#on.changed();
   }
 
-  // Drop inboxes that have expired by the clock.
+  // Remove inboxes that have expired according to the clock.
   prune() {
     const nowMs = this.#api.now();
     const hasEnded = (entry) => entry !== this.#shown && Date.parse(entry.inbox.expires_at) < nowMs;
@@ -181,13 +187,13 @@ export class Inboxes {
   // Remove an inbox from this browser; the server keeps it.
   forget = (inbox) => this.did(inbox, { gone: "forgotten" });
 
-  // Return what the server finds in the shown inbox; its answer has at most a hundred messages.
+  // Return the server's search results for the shown inbox (at most a hundred messages).
   search(q) {
     return this.#api.messages(this.inbox, { q });
   }
 
-  // Ask whether the shown inbox has ended, when the clock says so and the stream does not: it may have been extended
-  // while nobody looked.
+  // If the shown inbox has expired according to the clock but the stream has not reported it, check whether it still
+  // exists: this tab may have missed an extension of its expiry.
   async check() {
     const asked = this.#shown;
     if (!asked || Date.parse(asked.inbox.expires_at) > this.#api.now() - GRACE_MS) return;
@@ -205,12 +211,12 @@ export class Inboxes {
     return this.#kept.filter(({ address }) => !this.#away.has(address));
   }
 
-  // The inbox that was used last comes first.
+  // All entries, most recently used first.
   get #byUse() {
     return this.entries.sort((one, other) => usedMs(other) - usedMs(one));
   }
 
-  // What live.js follows.
+  // The inboxes in the form that live.js expects.
   #followed() {
     return this.#byUse.map(({ inbox: { address, token, expires_at }, mailbox: { messages } }) =>
       ({ address, token, messages, expiresAt: expires_at }));
@@ -218,11 +224,11 @@ export class Inboxes {
 
   async #make() {
     const made = keep(await this.#api.create());
-    await new Promise((resolve) => setTimeout(resolve, 50)); // what one tab stores, another reads a moment later
+    await new Promise((resolve) => setTimeout(resolve, 50)); // other tabs can read stored data only after a short delay
     return made;
   }
 
-  // Take an inbox that a link leads to. The mark of a foreign one stays as long as the inbox.
+  // Add the inbox that a link points to. A foreign inbox stays marked as foreign until it is removed.
   async #take(wanted) {
     const known = this.#kept.find(({ address }) => address === wanted.address);
     if (known?.token) return known;
@@ -236,7 +242,7 @@ export class Inboxes {
     else this.#renew(entry, inbox);
   }
 
-  // Take over what is said of an inbox.
+  // Apply an inbox's new data.
   #renew(entry, inbox) {
     const before = entry.inbox;
     const seen = inbox.seen.filter((id) => !entry.mailbox.isSeen(id));
@@ -247,7 +253,8 @@ export class Inboxes {
     if (CARD_FIELDS.some((key) => before[key] !== inbox[key])) this.#on.extended(inbox);
   }
 
-  // Another tab may tell of an inbox before this one has read of it; what came before is asked for then.
+  // Another tab may report an event for an inbox that this tab has not read from storage yet. This tab then reads the
+  // inbox and requests its earlier messages.
   #with(address, act) {
     if (!this.#entries.has(address) && this.knows({ address }) && !this.#away.has(address)) this.sync();
     const entry = this.#entries.get(address);
@@ -266,12 +273,12 @@ export class Inboxes {
     });
   }
 
-  // Store the number of messages, for the note after the inbox has expired.
+  // Store the number of messages for the note that is shown after the inbox has expired.
   #count({ inbox, mailbox: { messages: { length } } }) {
     if ((inbox.count ?? 0) !== length) update(inbox.address, { count: (inbox.count = length) });
   }
 
-  // Return what is new to the list.
+  // Add messages, and return the messages that were not in the list before.
   #add(messages, { inbox, mailbox }) {
     const added = mailbox.add(messages);
     const unremoved = added.filter(({ id }) => inbox.removing?.includes(id));
@@ -289,7 +296,8 @@ export class Inboxes {
     });
   }
 
-  // What two tabs store at the same time may be lost, so what another has seen is stored here too.
+  // Data that two tabs store at the same time may be lost, so this tab also stores the ids of messages that another tab
+  // has marked as read.
   #takeSeen(entry, id) {
     this.#renew(entry, update(entry.inbox.address, { seen: [id] }) ?? entry.inbox);
     this.#on.changed();
@@ -301,7 +309,8 @@ export class Inboxes {
     if (message && entry === this.#shown) this.#on.judged(message);
   }
 
-  // What was deleted while nobody listened is still here: then the server has fewer messages. One tab asks which for all.
+  // Messages that were deleted while no tab was connected are still in the list, so the server has fewer messages. Only
+  // one tab looks for these messages, on behalf of all tabs.
   #compare(count, address) {
     this.#with(address, async ({ inbox, mailbox }) => {
       const held = mailbox.messages;
@@ -320,8 +329,8 @@ export class Inboxes {
     this.#on.changed();
   }
 
-  // Nothing of an inbox stays when it is gone. If it was shown, the next own one is; a foreign one is shown only when it is
-  // asked for.
+  // Delete all data of an inbox that no longer exists. If it was shown, the next inbox that belongs to the reader is
+  // shown; a foreign inbox is only shown on request.
   #end(entry, reason) {
     const { inbox } = entry;
     const wasShown = entry === this.#shown;
@@ -335,5 +344,5 @@ export class Inboxes {
   }
 }
 
-const CARD_FIELDS = ["expires_at", "extendable_until", "label"]; // what the card says of an inbox and may change
+const CARD_FIELDS = ["expires_at", "extendable_until", "label"]; // the fields on the card that can change
 const usedMs = ({ inbox }) => inbox.used_ms ?? Date.parse(inbox.created_at);

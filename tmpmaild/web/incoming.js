@@ -1,12 +1,12 @@
-// The bar that announces new messages while an open message covers the list, as on a phone.
+// The bar that announces new messages while an open message covers the list, for example on a phone.
 
 import { button, h, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
 import { t } from "./words.js";
 
-// `actions` has open(message) and copy(text, event). Returns add(messages), remove(id), of a message that is open now or
-// deleted, and clear().
+// `actions` contains open(message) and copy(text, event). Returns the functions add(messages), remove(id) for a message
+// that was opened or deleted, and clear().
 export function incomingBar(element, { open, copy }) {
   let messages = [];
   element.ariaLabel = t("incoming");
@@ -30,7 +30,7 @@ export function incomingBar(element, { open, copy }) {
 
   return {
     add: (added) => show([...messages, ...added]),
-    remove: (id) => show(messages.filter((message) => message.id !== id)),
+    remove: (...ids) => show(messages.filter(({ id }) => !ids.includes(id))),
     clear: () => show([]),
   };
 }

@@ -7,27 +7,28 @@ import { verdictInBrief } from "./verdict.js";
 import { ago, fullTime, t } from "./words.js";
 
 const SNIPPET_CHARACTERS = 140;
-// Web addresses, and rules and pictures' names with which the text of HTML begins.
+// The parts that a snippet omits: URLs, and CSS rules and image names at the start of a text generated from HTML.
 const NO_SNIPPET = /^\W*(?:\S{0,40} <https?:[^>]*>\W*)+|^[^\p{L}\p{N}]+|<?https?:[^\s>]*>?/gu;
 const openerOf = (row) => row.querySelector(".open");
 
-// Return the row shown below another (`by` is 1) or above it (-1), if there is one.
+// Return the row that is shown below a row (`by` is 1) or above it (-1), if any.
 function next(row, by) {
   do row = by > 0 ? row.nextElementSibling : row.previousElementSibling;
   while (row?.hidden);
   return row;
 }
 
-// `actions` has open(message), copy(text, event) and now(), the server's time.
+// `actions` contains open(message), copy(text, event), and now(), which returns the server's time. It may also contain
+// about(message), which draws a line below the sender.
 export class List {
   #element;
   #actions;
   #rows = new Map();
   #messages = new Map();
   #matches = () => true;
-  #chosenLast; // a row
+  #chosenLast; // the row that was selected last
   isChoosing = false;
-  onChoice = () => {}; // is called when more or fewer messages are chosen
+  onChoice = () => {}; // called when the selection changes
 
   constructor(element, actions) {
     [this.#element, this.#actions] = [element, actions];
@@ -36,7 +37,7 @@ export class List {
     element.addEventListener("click", (event) => event.target.matches(".choice") && this.#chooseTo(event.target.closest("li"), event));
   }
 
-  // Insert messages, each at its position by id.
+  // Insert messages at the positions that their ids determine.
   add(messages, isSeen) {
     for (const message of messages) {
       const row = this.#draw(message);
@@ -70,7 +71,7 @@ export class List {
     this.#element.replaceChildren();
   }
 
-  // Show only matching messages, including those that arrive later.
+  // Show only matching messages, including messages that arrive later.
   filter(matches) {
     this.#matches = matches;
     for (const [id, row] of this.#rows) row.hidden = !matches(this.#messages.get(id));
@@ -84,12 +85,12 @@ export class List {
     return [...this.#element.children].filter(({ hidden }) => !hidden);
   }
 
-  // How many messages the filter shows.
+  // The number of messages that the filter shows.
   get shown() {
     return this.#visible.length;
   }
 
-  // Start or end selecting messages.
+  // Enter or leave selection mode.
   choose(isChoosing) {
     this.isChoosing = isChoosing;
     this.#element.classList.toggle("choosing", isChoosing);
@@ -101,9 +102,9 @@ export class List {
     return this.#visible.filter((row) => row.querySelector(".choice:checked")).map((row) => row.dataset.id);
   }
 
-  // Select all visible messages, or none if all are selected already.
+  // Select all visible messages, or deselect them if all are already selected.
   chooseAll() {
-    const isAll = this.chosen.length === this.shown;
+    const isAll = this.chosen.length === this.#visible.length;
     for (const row of this.#visible) row.querySelector(".choice").checked = !isAll;
     this.onChoice();
   }
@@ -117,7 +118,7 @@ export class List {
     this.onChoice();
   }
 
-  // With Shift, select all rows from the last selected one to this one.
+  // With Shift, select all rows from the last selected row to this row.
   #chooseTo(row, { shiftKey }) {
     const rows = this.#visible;
     const [from, to] = [rows.indexOf(this.#chosenLast), rows.indexOf(row)].sort((one, other) => one - other);
@@ -136,13 +137,14 @@ export class List {
     return document.activeElement.closest("#list > li")?.dataset.id;
   }
 
-  // Return the message shown below another (`by` is 1) or above it (-1); without one, the first or the last.
+  // Return the message that is shown below a message (`by` is 1) or above it (-1); without a given message, return the
+  // first or the last message.
   beside(id, by) {
     const row = this.#rows.get(id);
     return this.#messages.get((row ? next(row, by) : this.#edge(by))?.dataset.id);
   }
 
-  // Mark the message that is open, or none.
+  // Highlight the open message, if any.
   mark(id) {
     this.#element.querySelector("[aria-current]")?.removeAttribute("aria-current");
     if (this.#rows.has(id)) openerOf(this.#rows.get(id)).setAttribute("aria-current", true);
@@ -152,7 +154,7 @@ export class List {
     this.#rows.get(id)?.classList.remove("unread");
   }
 
-  // Put the focus on a message, or without one on the first.
+  // Move the focus to a message, by default to the first message.
   focus(id) {
     const wanted = this.#rows.get(id);
     this.#focusRow(wanted && !wanted.hidden ? wanted : this.#edge(1));
@@ -162,12 +164,12 @@ export class List {
     (row ? openerOf(row) : this.#element).focus();
   }
 
-  // Return the first row that is shown, or for -1 the last.
+  // Return the first visible row (`by` is 1) or the last visible row (-1).
   #edge(by) {
     return this.#visible.at(by > 0 ? 0 : -1);
   }
 
-  // Return the first row below a message; as the newest comes last, that is the first of all.
+  // Return the first row that is not newer than a message; for the newest message, this is the first row of the list.
   #older(id) {
     let row = this.#element.firstElementChild;
     while (row && row.dataset.id > id) row = row.nextElementSibling;
@@ -183,12 +185,13 @@ export class List {
         h("span.dot", said("span", senderOf(message)), h("span.unseen", `, ${t("unread")}`)),
         files > 0 && h("span.soft.small", { title: t("files", { n: files }) }, icon("clip"), String(files)),
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, ago(received_at, this.#actions.now())),
+        this.#actions.about?.(message),
         said("span.subject", subjectOf(message)),
         said("span.snippet.small", verdictInBrief(message), h("span", snippet))),
       found(message, this.#actions.copy, { brief: true }));
   }
 
-  // Update the relative times where their text has changed.
+  // Update relative times whose text has changed.
   tick() {
     for (const time of this.#element.querySelectorAll("time")) {
       const text = ago(time.dateTime, this.#actions.now());

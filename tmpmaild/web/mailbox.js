@@ -1,11 +1,11 @@
-// An inbox's messages, newest first. Does not draw, and makes no requests.
+// An inbox's messages, newest first. Does not draw anything or send requests.
 
 export class Mailbox {
   messages = [];
   #known = new Set();
   #seen;
 
-  // `seen` has the ids of the messages that were opened.
+  // `seen` contains the ids of the opened messages.
   constructor(seen = []) {
     this.#seen = new Set(seen);
   }
@@ -18,20 +18,27 @@ export class Mailbox {
     return this.messages.filter(({ id }) => !this.#seen.has(id)).length;
   }
 
-  // Add messages in order of arrival; return those that were not known.
+  // Add messages in order of arrival; return the messages that were not known before.
   add(messages) {
     const added = messages.filter(({ id }) => !this.#known.has(id) && this.#known.add(id));
     this.messages = [...added, ...this.messages].sort((one, other) => (one.id < other.id ? 1 : -1));
     return added;
   }
 
-  // A message that was deleted stays known: it must not come back.
-  remove(id) {
-    this.messages = this.messages.filter((message) => message.id !== id);
-    this.#known.add(id);
+  // Deleted messages are remembered, so that they are not added again.
+  remove(...ids) {
+    const removed = new Set(ids);
+    this.messages = this.messages.filter(({ id }) => !removed.has(id));
+    for (const id of ids) this.#known.add(id);
   }
 
-  // Put back messages that were removed before the server was asked to.
+  // Remove messages temporarily; they may be added again later.
+  forget(ids) {
+    this.remove(...ids);
+    for (const id of ids) this.#known.delete(id);
+  }
+
+  // Restore removed messages whose deletion was undone or failed.
   restore(messages) {
     for (const { id } of messages) this.#known.delete(id);
     this.add(messages);

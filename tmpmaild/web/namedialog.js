@@ -1,15 +1,15 @@
-// The dialog for an address of one's own choice; what the API refuses is said at the field that it is about.
+// The dialog for choosing an address; each API error is shown next to the field that it refers to.
 
 import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
 import { lasting, t } from "./words.js";
 
 const LIFETIMES_SECONDS = [600, 3600, 86_400];
-// What the API says of a name, in English, and the key of the same in the reader's language.
-const KNOWN_DETAILS = [[/^this name is reserved/, "name-reserved"], [/^3 to 64 of/, "name-form"]];
+// Patterns for the API's English error texts about names, each with the key of its translation.
+const KNOWN_DETAILS = [[/^this name is reserved/, "name-reserved"], [/^expected 3 to 64 characters/, "name-form"]];
 
-// Ask for a name. `offer` is what the API says about domains. `create` is called with the wish and may reject with an
-// ApiError, which `words` turns into text.
+// Open the dialog. `offer` is the API's response about domains. `create` is called with the chosen values and may
+// reject with an ApiError, which `words` turns into text.
 export function chooseName(offer, create, words) {
   const local = h("input", { autofocus: true, minlength: 3, maxlength: 64, autocomplete: "off",
     autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-hint" });
@@ -17,15 +17,19 @@ export function chooseName(offer, create, words) {
   const life = choicesOf(offer);
   const secret = h("input", { type: "checkbox", checked: true });
   const errors = fieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life }, words);
-  const submit = (event) => {
+  let isCreating = false; // a second press of Enter must not create a second address
+  const submit = async (event) => {
     event.preventDefault();
+    if (isCreating) return;
+    isCreating = true;
     errors.clear();
     const name = local.value.trim();
     const wish = { ...(name && { local_part: name }), domain: domain.value, private: secret.checked };
     if (life.length > 1) wish.expires_in_seconds = Number(life.value);
-    return create(wish).catch(errors.show);
+    await create(wish).then(() => close(), errors.show);
+    isCreating = false;
   };
-  openDialog(t("name-title"),
+  const close = openDialog(t("name-title"),
     h("form", { submit },
       h("label", t("name"), h("span.joined", { dir: "ltr" }, local, h("span.soft", "@"), domain)),
       errors.at("/local_part"), errors.at("/domain"),
@@ -43,7 +47,8 @@ function choicesOf({ lifetime_seconds, max_lifetime_seconds }) {
   return h("select", all.map(draw));
 }
 
-// Return the errors of the fields, by the pointers that the API has for them; those of no field are at "".
+// Return an object that displays errors next to their fields, which are identified by their pointers in the API; "" is
+// for errors without a field.
 function fieldErrors(controls, words) {
   const draw = (pointer) => h("p.warning.small", { id: `error${pointer.replace("/", "-")}`, role: "alert" });
   const texts = Object.fromEntries(["", ...Object.keys(controls)].map((pointer) => [pointer, draw(pointer)]));
@@ -64,7 +69,7 @@ function fieldErrors(controls, words) {
   };
 }
 
-// Return the errors of an answer, each with the pointer of its field and a detail in the reader's language.
+// Return the errors in a response, each with its field's pointer and a text in the reader's language.
 function placed(error, words) {
   if (error.code === "address-taken") return [{ pointer: "/local_part", detail: words(error) }];
   if (!error.errors?.length) return [{ pointer: "", detail: words(error) }];

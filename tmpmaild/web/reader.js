@@ -1,4 +1,4 @@
-// Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
+// Shows one message: its main content first (code or link), then its HTML, text, headers or source.
 
 import { ApiError, later } from "./api.js";
 import { Attachments } from "./attachments.js";
@@ -11,38 +11,27 @@ import { partsOf, subjectOf } from "./sender.js";
 import { verdictOf } from "./verdict.js";
 import { fullTime, percent, t } from "./words.js";
 
-export const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
+export const SHOWN_CHARACTERS = 100_000; // drawing 500,000 characters of links took 3.5 s
 
-// Return the sections of a text, each `{ start, end, isQuoted }`: several lines that begin with ">" are one.
-function sectionsOf(chars) {
-  const sections = [];
-  let start = 0;
-  for (const line of chars.join("").split(/(?<=\n)/)) {
-    const end = start + [...line].length;
-    const isQuoted = line.startsWith(">");
-    const last = sections.at(-1);
-    if (last?.isQuoted === isQuoted) Object.assign(last, { end, lines: last.lines + 1 });
-    else sections.push({ start, end, isQuoted, lines: 1 });
-    start = end;
-  }
-  const isFolded = sections.some(({ isQuoted, lines }) => isQuoted && lines >= FOLDED_LINES);
-  return isFolded ? sections : [{ start: 0, end: chars.length }];
-}
+// Few texts contain quotes, so the module that finds them is loaded when it is first needed. If it cannot be loaded, the
+// text is shown unfolded.
+const QUOTED = /^(?:>|[ \t]*[-_]{3})/m;
+const loadSections = (message) => later("quotes").then((quotes) => quotes.sectionsOf(message.body.slice(0, SHOWN_CHARACTERS), subjectOf(message)), () => false);
 
-// Draw a section with its links; one that is quoted opens on a click.
-function drawSection(chars, { start, end, isQuoted, lines }, links) {
+// Draw a section with its links; a folded section is expanded by a click.
+function drawSection(chars, { start, end, isFolded }, links) {
   let at = start;
   const upTo = (next) => chars.slice(at, (at = next)).join("");
   const inside = links.filter((one) => one.start >= start && one.end <= end);
   const text = said("pre.text", inside.map((one) => [upTo(one.start), leave(one.href, upTo(one.end))]), upTo(end));
-  return isQuoted && lines >= FOLDED_LINES ? h("details.quoted", h("summary.soft.small", t("quoted")), text) : text;
+  return isFolded ? h("details.quoted", h("summary.soft.small", t("quoted")), text) : text;
 }
-
-const FOLDED_LINES = 3; // quoted ones
 
 export const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
 
-// `actions` has close(), step(by), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
+// `actions` contains close(), step(by), remove(id), copy(text, event), words(error), and attempt(task), which shows
+// errors. It may also contain recipients(message), which draws the recipients, and link(id), which returns the URL of a
+// message.
 export class Reader {
   #element;
   #api;
@@ -50,13 +39,13 @@ export class Reader {
   #inbox;
   #message;
   #mode;
-  #panes; // by mode; what is drawn stays until the mail is closed
+  #panes; // by mode; drawn panes are kept until the message is closed
   #body;
   #whole;
   #source; // a blob
   #attachments;
-  #withImages; // as was asked for this mail
-  #isWhole; // whether the HTML is to have its own size, however narrow the frame is
+  #withImages; // whether remote images were requested for this message
+  #isWhole; // whether to show the HTML at its original size, even if the frame is too narrow
   #fitAgain;
   #fitting = {
     isWhole: () => this.#isWhole,
@@ -111,11 +100,11 @@ export class Reader {
     this.#element.replaceChildren();
   }
 
-  // The message is deleted on the server: what is drawn stays until it is closed.
+  // Mark the message as deleted on the server; content that is already drawn remains until the message is closed.
   outlive() {
     this.#element.classList.add("outlived");
     this.#part("header").before(bar("warn", t("already-gone"), t("close"), this.#actions.close));
-    const details = this.#part("details:not(:has(dd))"); // the reasons of a verdict can no longer be read
+    const details = this.#part("details:not(:has(dd))"); // the reasons for the verdict can no longer be loaded
     details?.replaceWith(h("span.small.soft", ...details.querySelector("summary").childNodes));
   }
 
@@ -123,17 +112,17 @@ export class Reader {
     return this.#element.classList.contains("outlived");
   }
 
-  // It is known now who sent the message.
+  // Show the verdict on the sender, which is now known.
   judge() {
     redraw(this.#part(".proof"), "summary", [this.#verdict()]);
   }
 
-  // The service is back: draw what could not be drawn.
+  // Redraw everything that failed, because the service is available again.
   heal() {
     this.#panes?.get(this.#mode)?.heal();
   }
 
-  // Print the message as it is shown; a frame prints all that is in it.
+  // Print the message in the form that is shown; a frame prints its whole content.
   print() {
     const frame = this.#mode === "html" && this.#part("iframe");
     (frame?.contentWindow ?? window).print();
@@ -155,7 +144,7 @@ export class Reader {
     return [this.#header(), found(this.#message, this.#actions.copy), this.#attachments.element, this.#modes(), this.#body];
   }
 
-  // The order of the tab key is that of the drawing: on a wide screen the tools come after what the message was sent for.
+  // The tab order follows the visual order: on a wide screen the tools follow the code or link.
   #placeTools(tools = this.#part(".tools")) {
     if (!tools) return;
     if (roomy.matches) this.#body.before(tools);
@@ -168,8 +157,9 @@ export class Reader {
       button("back", t("back"), { class: "quiet back", title: t("back"), click: close }),
       tool("up", t("previous-mail"), { click: () => step(-1) }), tool("down", t("next-mail"), { click: () => step(1) }),
       this.#message.has_html && [this.#widths(), this.#darkButton()],
+      this.#actions.link && tool("link", t("copy-link"), { click: (event) => this.#actions.copy(this.#actions.link(this.id), event) }),
       tool("print", t("print"), { click: () => this.print() }),
-      this.#inbox.token && tool("bin", t("delete-mail"), { click: () => remove(this.id) }));
+      (this.#inbox.token || this.#actions.link) && tool("bin", t("delete-mail"), { click: () => remove(this.id) }));
   }
 
   #applyMode() {
@@ -183,7 +173,7 @@ export class Reader {
     return button("dark", t("dark"), { class: "quiet tool of-html dark-mail", "aria-label": t("dark-mail"), title: t("dark-mail"), "aria-pressed": String(isDark()), click });
   }
 
-  // Show the HTML as wide as on another screen.
+  // Return a menu of screen widths at which the HTML can be shown.
   #widths() {
     const change = ({ target }) => (this.#element.dataset.width = target.value);
     const draw = (value) => h("option", { value }, value ? `${value} px` : "100 %");
@@ -200,7 +190,7 @@ export class Reader {
         said("b", name), address && said("span.soft", address),
         claim && h("span.claim", icon("warn"), said("span", t("calls-itself", { name: claim }))),
         h("div.proof", { role: "status" }, this.#verdict()),
-        plain(to) !== this.#inbox.address && said("span.soft.small", t("to", { to: plain(to) })),
+        this.#actions.recipients?.(this.#message) ?? (plain(to) !== this.#inbox.address && said("span.soft.small", t("to", { to: plain(to) }))),
         h("time.soft.small", { datetime: received_at }, fullTime(received_at))));
   }
 
@@ -208,7 +198,7 @@ export class Reader {
     return verdictOf(this.#message, () => this.#full(), this.#actions.attempt);
   }
 
-  // A long subject is cut after three lines, with a button for the rest.
+  // A long subject is truncated after three lines, with a button that shows all of it.
   #fitSubject() {
     const [title, button] = this.#element.querySelectorAll("h1, .whole");
     if (!title.classList.contains("unfolded")) button.hidden = title.scrollHeight <= title.clientHeight + 2;
@@ -227,7 +217,7 @@ export class Reader {
     return h("div.modes", { role: "group", "aria-label": t("show-as") }, names.map(one), size);
   }
 
-  // Offer the own size of a mail that is shown smaller.
+  // Offer a button that shows a scaled-down message at its original size.
   #tellSize(size) {
     const offer = this.#part(".size");
     offer.hidden = size === 1;
@@ -242,11 +232,11 @@ export class Reader {
 
   async #html(pane) {
     const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, this.#withImages);
-    const frame = frameOf(url, this.#fitting, () => this.#ascertain(url, pane));
+    const frame = frameOf(url, subjectOf(this.#message), this.#fitting, () => this.#ascertain(url, pane));
     return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frame, this.#meanwhile()];
   }
 
-  // Ask why the frame of a view did not come; a view that has ended is soon asked for anew.
+  // Check why a view's frame did not load; an expired view is soon requested again.
   async #ascertain(url, pane) {
     const answer = await this.#api.ask(url).catch((error) => error);
     pane.fail(answer.status > 404 ? answer : new ApiError(0));
@@ -257,34 +247,36 @@ export class Reader {
     this.#panes.get("html").fill();
   }
 
-  // The text that is here already: shown until the HTML is, where that cannot be had, and on paper.
+  // The text part, which is already loaded: shown until the HTML is loaded, if loading it fails, and in print.
   #meanwhile() {
     return h("div.meanwhile", this.#drawText());
   }
 
   async #text() {
     const { truncated, body } = this.#message;
-    return this.#drawText(truncated || body.includes("://") ? await this.#full() : this.#message);
+    const whole = truncated || body.includes("://") ? await this.#full() : this.#message;
+    return this.#drawText(whole, QUOTED.test(whole.body) && (await loadSections(whole)));
   }
 
-  // Only the whole message has `body_links`, in code points.
-  #drawText({ body, body_links = [] } = this.#message) {
+  // Only the full message contains `body_links`, whose positions are in code points.
+  #drawText({ body, body_links = [] } = this.#message, sections = false) {
     if (!body.trim()) return [said("pre.text", t("no-text"))];
     const chars = [...body.slice(0, SHOWN_CHARACTERS)];
-    return [...sectionsOf(chars).map((section) => drawSection(chars, section, body_links)), cut(body.length)];
+    const drawn = (sections || [{ start: 0, end: chars.length }]).map((section) => drawSection(chars, section, body_links));
+    return [...drawn, cut(body.length)];
   }
 
   async #headers() {
-    const [{ headers }, raw, { drawHeaders }] = [await this.#full(), await this.#raw(), await later(import("./technical.js"))];
+    const [{ headers }, raw, { drawHeaders }] = [await this.#full(), await this.#raw(), await later("technical")];
     return drawHeaders(headers, raw);
   }
 
   async #drawSource() {
-    const [raw, { drawSource }] = [await this.#raw(), await later(import("./technical.js"))];
+    const [raw, { drawSource }] = [await this.#raw(), await later("technical")];
     return drawSource(raw, subjectOf(this.#message), this.#api.curl(this.#inbox, this.id), this.#actions);
   }
 
-  // Return the source, which is fetched once.
+  // Return the source, which is fetched only once.
   async #raw() {
     const message = this.#message;
     const blob = this.#source ?? (await this.#api.source(this.#inbox, message.id));
@@ -292,7 +284,8 @@ export class Reader {
     return blob;
   }
 
-  // Return the message with all that the list does not say of it; what was read before the verdict does not have that.
+  // Return the full message, including data that is not in the list; a full message that was loaded before the verdict
+  // arrived is requested again.
   async #full() {
     const message = this.#message;
     const known = message.dmarc && !this.#whole?.authentication ? undefined : this.#whole;

@@ -1,4 +1,4 @@
-// Which mail is open: opening, closing, seen or not, the step back in history on a phone, the focus.
+// Handles the open message: opening and closing it, marking it as read, the history entries, and the focus.
 
 import { toast } from "./alerts.js";
 import { get, set, wide } from "./browser.js";
@@ -7,21 +7,40 @@ import { t } from "./words.js";
 
 const OPEN = "tmpmaild:open";
 
+// On a phone, the open message is a history entry, so Back returns to the list. After history.back(), the entry changes
+// only shortly later, and the reader may already have opened the next message.
+let isReturning = false;
+const stepOnPhone = {
+  opened: () => wide.matches || history.state || history.pushState("reading", ""),
+  left() {
+    if (!history.state || isReturning) return;
+    isReturning = true;
+    history.back();
+  },
+  moved(reading) {
+    if (isReturning && reading.id) stepOnPhone.opened();
+    else if (!location.hash) reading.close();
+    isReturning = false;
+  },
+};
+
 export class Reading {
   #reader;
   #list;
   #inboxes;
-  #reopened = get(OPEN, "sessionStorage"); // what was open before a reload
+  #steps;
+  #reopened = get(OPEN, "sessionStorage"); // the message that was open before a reload
 
-  // A Reader, a List and Inboxes.
-  constructor(reader, list, inboxes) {
-    [this.#reader, this.#list, this.#inboxes] = [reader, list, inboxes];
-    if (!this.#reopened) history.replaceState(null, ""); // a step that a reload has left; else the mail that it opens uses it
-    addEventListener("popstate", () => location.hash || this.close());
+  // Takes a Reader, a List and Inboxes. `steps` contains opened(message), left(), and moved(reading), which is called
+  // on Back and Forward.
+  constructor(reader, list, inboxes, steps = stepOnPhone) {
+    [this.#reader, this.#list, this.#inboxes, this.#steps] = [reader, list, inboxes, steps];
+    if (!this.#reopened && steps === stepOnPhone) history.replaceState(null, ""); // clears the old state
+    addEventListener("popstate", () => steps.moved(this));
     document.addEventListener("visibilitychange", () => this.#see());
   }
 
-  // The message that is open, if any.
+  // The id of the open message, if any.
   get id() {
     return this.#reader.id;
   }
@@ -35,28 +54,29 @@ export class Reading {
     this.#see();
   }
 
-  // Show a message that somebody asked for.
+  // Show a message that the reader selected.
   read(message) {
     if (!this.#inboxes.mailbox.find(message.id)) return;
     this.show(message);
     at("reader-title").focus();
-    this.#addStep();
+    this.#steps.opened(message);
   }
 
-  // After a reload, show what was open before as soon as it is here.
+  // After a reload, show the previously open message as soon as it is loaded.
   reopen(messages) {
     const message = messages.find(({ id }) => id === this.#reopened);
     if (!message || this.id) return;
     this.show(message);
-    this.#addStep();
+    this.#steps.opened(message);
   }
 
-  // The id of the message that a key is meant for: the one in the list that has the focus, or the open one.
+  // The id of the message that a key press applies to: the focused message in the list, or the open message.
   get meant() {
     return this.#list.focused ?? this.id;
   }
 
-  // Show the next older message (`by` is 1) or the next newer one (-1); with none open, go there in the list.
+  // Show the next older message (`by` is 1) or the next newer message (-1); if no message is open, move the focus in
+  // the list instead.
   step(by) {
     if (!this.mayGo()) return;
     const { id } = this;
@@ -67,13 +87,15 @@ export class Reading {
     if (!id || staysInList) this.#list.focus(message.id);
   }
 
-  // Tell whether a key may close the message; of one that has expired the only copy stays until its button is pressed.
+  // Return whether a key may close the message; the only copy of an expired message is shown until its close button is
+  // pressed.
   mayGo() {
     if (this.#reader.isOutlived) toast(t("already-gone"));
     return !this.#reader.isOutlived;
   }
 
-  // Press what a message has, in the list or the reader; say so if it has no such thing.
+  // Click a button of the message, in the list or in the reader; announce `otherwise` if the message does not have that
+  // button.
   press(selector, otherwise) {
     const place = this.#list.focused ? document.activeElement.closest("li") : at("reader");
     const found = place.querySelector(selector);
@@ -81,11 +103,11 @@ export class Reading {
     else toast(otherwise);
   }
 
-  // Close the message; on a phone that is a step back in history.
+  // Close the message, which may also navigate back in the history.
   leave() {
     if (!this.id) return;
     this.close();
-    if (history.state) history.back();
+    this.#steps.left();
   }
 
   close() {
@@ -99,18 +121,13 @@ export class Reading {
     if (hadFocus) this.#list.focus(id);
   }
 
-  // The inbox has expired: what is open is here alone.
+  // Call this when the inbox has expired: only this tab still has the open message.
   outlive() {
     set(OPEN, "", "sessionStorage");
     if (this.id) this.#reader.outlive();
   }
 
-  // On a phone the way back to the list is a step in history.
-  #addStep() {
-    if (!wide.matches && !history.state) history.pushState("reading", "");
-  }
-
-  // What is open counts as seen once the page is.
+  // Mark the open message as read once the page is visible.
   #see() {
     if (!document.hidden && this.id) this.#inboxes.see(this.id);
   }

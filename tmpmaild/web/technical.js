@@ -1,4 +1,5 @@
-// Draws the headers and the source of a message. Loaded when one of them is first shown.
+// Draws the headers and the source of a message, and the reasons for the verdict on its sender. Loaded when one of them
+// is first shown.
 
 import { later } from "./api.js";
 import { button, h, plain, said, save } from "./dom.js";
@@ -7,27 +8,40 @@ import { t } from "./words.js";
 
 const TRACE_CHARACTERS = 4000;
 
-// Return the fields that the server has put above a message, each with its name.
+// Return the header fields that the server has added to a message, each as a name and a value.
 function traceOf(source) {
   const fields = source.split(/\r?\n\r?\n/)[0].replaceAll(/\r?\n[ \t]+/g, " ").split(/\r?\n/).slice(0, 2);
   return fields.map((line) => line.split(/: ?(.*)/s)).filter(([name]) => /^(?:Return-Path|Received)$/.test(name));
 }
 
-// Draw the headers of a message after those that its source, a blob, has above it.
+// Draw a message's headers below the fields that the server has added; `raw` is the source, a blob.
 export async function drawHeaders(headers, raw) {
   const source = await raw.slice(0, TRACE_CHARACTERS).text();
   const draw = ([name, value]) => h("div", h("dt", name), said("dd", plain(value)));
   return [h("dl.small", { dir: "ltr" }, [...traceOf(source), ...headers].map(draw))];
 }
 
-// Draw the source, a blob, with a button that saves it by its subject, and one for the command that reads the message.
+// Draw the source, a blob, with a button that saves it under the message's subject, and a button that copies the
+// command for reading the message.
 export async function drawSource(raw, subject, curl, { attempt, copy }) {
   const text = await raw.slice(0, SHOWN_CHARACTERS).text();
   const saveIt = attempt(async () => {
-    const { nameOfFile } = await later(import("./saving.js"));
+    const { nameOfFile } = await later("saving");
     save(raw, nameOfFile(subject, ".eml"));
   });
   return [
     h("p.actions", button("file", t("save-source"), { click: saveIt }), button("copy", t("copy-curl"), { class: "quiet", click: (event) => copy(curl, event) })),
     h("pre", { dir: "ltr" }, text), cut(raw.size)];
+}
+
+// Draw the result keywords of RFC 8601, and the server's reasons.
+export function drawResults({ spf, dkim, dmarc, arc }) {
+  const signatures = dkim.length ? dkim : [{ result: "none" }];
+  const all = [["SPF", spf], ...signatures.map((one) => ["DKIM", one]), ["DMARC", dmarc], ["ARC", arc]];
+  return all.map(([name, one]) => h("div", h("dt", name), said("dd", textOf(one))));
+}
+
+function textOf({ result, domain, selector, policy, reason }) {
+  const parts = [result, domain, selector && `s=${selector}`, policy && `p=${policy}`, reason];
+  return parts.filter(Boolean).map(plain).join(" · ");
 }

@@ -1,11 +1,11 @@
-// Reads a search and tells which messages match: words in any order, without regard to case and accents; quotation marks keep
-// words together, `from:` and `subject:` search one field, and `has:code`, `has:link` and `has:attachment` what a message has.
-// Touches nothing of the page.
+// Parses a search and checks which messages match: words in any order, ignoring case and accents. Quotation marks
+// enclose phrases; `from:`, `to:` and `subject:` search one field; `has:code`, `has:link` and `has:attachment` select
+// messages with a code, a link or an attachment. Does not access page elements.
 
-const TERM = /(?:(from|subject|has):)?(?:"([^"]+)"?|(\S+))/gi;
-const UNFINISHED = /(?<!\S)(?:from|subject|has):(?!\S)/gi;
-const ACCENTS = /[\u0300-\u036f\u064b-\u065f]/g; // in Hindi marks are vowels
-const LETTERS = { ß: "ss", ł: "l", ø: "o", đ: "d", æ: "ae", œ: "oe", ı: "i" }; // that are no letter with a mark
+const TERM = /(?:(from|to|subject|has):)?(?:"([^"]+)"?|(\S+))/gi;
+const UNFINISHED = /(?<!\S)(?:from|to|subject|has):(?!\S)/gi;
+const ACCENTS = /[\u0300-\u036f\u064b-\u065f]/g; // in Hindi, combining marks can be vowels
+const LETTERS = { ß: "ss", ł: "l", ø: "o", đ: "d", æ: "ae", œ: "oe", ı: "i" }; // not decomposable
 const HAS = {
   code: ({ codes }) => codes.length > 0,
   link: ({ links }) => links.length > 0,
@@ -14,23 +14,24 @@ const HAS = {
 
 const fold = (text) => text.normalize("NFKD").replaceAll(ACCENTS, "").toLowerCase().replaceAll(/[ßłøđæœı]/g, (one) => LETTERS[one]);
 
-// Return the terms of a search, each `{ field, given, text }`, where `text` is what was given without case and accents.
+// Return a search's terms, each `{ field, given, text }`, where `text` is `given` in lower case without accents.
 export const termsOf = (query) =>
   [...query.replace(UNFINISHED, "").matchAll(TERM)].map(([, field = "", quoted, word]) => {
     const given = quoted ?? word;
     return { field: field.toLowerCase(), given, text: fold(given) };
   });
 
-const texts = new WeakMap(); // of messages, folded once
+const texts = new WeakMap(); // folded texts by message
 function textsOf(message) {
   if (!texts.has(message)) {
-    const { from, from_name, subject, body, codes } = message;
-    const [sender, about] = [`${from_name} ${from}`, subject].map(fold);
-    texts.set(message, { from: sender, subject: about, "": [sender, about, fold(body), ...codes.map(({ value }) => fold(value))].join("\n") });
+    const { from, from_name, to, recipients = [], subject, body, codes } = message;
+    const [sender, about, all] = [`${from_name} ${from}`, subject, recipients.join("\n")].map(fold);
+    const words = [sender, about, all, fold(body), ...codes.map(({ value }) => fold(value))].join("\n");
+    texts.set(message, { from: sender, to: all || fold(to), subject: about, "": words });
   }
   return texts.get(message);
 }
 
-// Tell whether a message matches a term.
+// Return whether a message matches a term.
 export const matches = (message, { field, text }) =>
   field === "has" ? (Object.entries(HAS).find(([name]) => name.startsWith(text))?.[1](message) ?? false) : textsOf(message)[field].includes(text);

@@ -1,5 +1,5 @@
-// Deletes mail, or an inbox, after five seconds in which that can be undone: all that waits with one request. Does not know the list:
-// `actions` says what changes there.
+// Deletes messages or an inbox after five seconds, during which the deletion can be undone. Pending deletions of
+// messages are sent together. Has no access to the list, which is changed through `actions`.
 
 import { button, h, redraw } from "./dom.js";
 import { whenAllowed } from "./paced.js";
@@ -8,17 +8,18 @@ import { nameOf } from "./switcher.js";
 import { t } from "./words.js";
 
 const PAUSE_MS = 5000;
-const MOST_IDS = 100; // that one request may name
+const MOST_IDS = 100; // the maximum number of ids in one request
 
-// `actions` has isAlive(inbox), deleted(inbox, ids, n) when the server has deleted `n`, and restore(inbox, messages, error) for
-// what is not deleted, where `error` is missing when it was undone. No ids and no messages stand for the inbox itself.
+// `actions` contains isAlive(inbox); deleted(inbox, ids, n), called after the server has deleted `n` messages; and
+// restore(inbox, messages, error), called for messages that were not deleted. `error` is undefined if the reader undid
+// the deletion. For the inbox itself, ids and messages are undefined.
 export class Removals {
   #element;
   #api;
   #actions;
-  #waiting = []; // { inbox, message }, or { inbox } alone: can be undone
-  #queue = []; // { inbox, messages, ids }: to be sent, one after another
-  #unanswered = new Set(); // of the same kind
+  #waiting = []; // { inbox, message }, or only { inbox }: deletions that can be undone
+  #queue = []; // { inbox, messages, ids }: requests to send one after another
+  #unanswered = new Set(); // requests, as in the queue, that were sent but are not confirmed yet
   #isSending = false;
   #timer;
 
@@ -27,14 +28,17 @@ export class Removals {
     for (const event of ["pointerenter", "focusin"]) element.addEventListener(event, () => clearTimeout(this.#timer));
     for (const event of ["pointerleave", "focusout"]) element.addEventListener(event, () => this.#start());
     addEventListener("pagehide", () => this.#leave());
-    document.addEventListener("visibilitychange", () => document.hidden && this.#leave()); // phones say no more than this
+    // On phones, this is often the last event before the page is closed.
+    document.addEventListener("visibilitychange", () => document.hidden && this.#leave());
   }
 
-  // Delete a message in five seconds, together with those that wait already: one undo brings all of them back. Without a
-  // message, delete the inbox.
-  add(inbox, message) {
-    if (this.#waiting.some((one) => one.inbox.address !== inbox.address || !message)) this.flush();
-    this.#waiting.push({ inbox, message });
+  // Delete messages after five seconds, together with messages that are already waiting; a single undo restores all of
+  // them. If there are no messages, delete the inbox.
+  add(inbox, ...messages) {
+    const added = messages.length > 0 ? messages.map((message) => ({ inbox, message })) : [{ inbox }];
+    const isApart = (one) => one.inbox.address !== inbox.address || !one.message || messages.length === 0;
+    if (this.#waiting.some(isApart)) this.flush();
+    for (const one of added) this.#waiting.push(one);
     this.#draw();
     this.#start();
   }
@@ -44,7 +48,7 @@ export class Removals {
     if (taken.length) this.#actions.restore(taken[0].inbox, messagesOf(taken));
   }
 
-  // Forget what has been deleted elsewhere: a message, or an inbox with all of its mail.
+  // Forget a message that was deleted elsewhere, or an inbox with all of its messages.
   forget(address, id) {
     const stays = ({ inbox, message }) => inbox.address !== address || !message || (id && message.id !== id);
     if (this.#waiting.every(stays)) return;
@@ -52,13 +56,13 @@ export class Removals {
     this.#draw();
   }
 
-  // Send what waits, at the pace of the rate limit.
+  // Send the waiting deletions, within the rate limit.
   flush() {
     this.#enqueueWaiting();
     return this.#send();
   }
 
-  // Delete now what was to be deleted when the page was left, and is still there.
+  // Delete the messages whose deletion was interrupted when the page was left.
   resume(inbox, messages) {
     this.#enqueue(inbox, messages);
     this.#send();
@@ -74,8 +78,8 @@ export class Removals {
     this.#isSending = false;
   }
 
-  // Send all at once while there is time. What is refused is sent again: now if the page is still there, or else when it is
-  // opened again.
+  // Send all deletions immediately, because the page may be about to close. Refused deletions are retried: now if the
+  // page is still open, otherwise the next time it is opened.
   #leave() {
     this.#enqueueWaiting();
     for (const one of this.#queue.splice(0)) this.#settle(one, this.#delete(one, { keepalive: true }));
@@ -97,12 +101,12 @@ export class Removals {
     this.#draw();
   }
 
-  // Return nothing for what `#leave` has sent: that is in the queue no more.
+  // Returns undefined for a deletion that `#leave` has sent, because it is no longer in the queue.
   async #sendQueued(one) {
     return this.#queue.includes(one) ? this.#delete(one) : undefined;
   }
 
-  // Return how many messages the server has deleted. With an inbox its mail is gone.
+  // Return the number of messages that the server has deleted. Deleting an inbox deletes all of its messages.
   async #delete({ inbox, ids }, options) {
     if (ids.length > 0 && !this.#actions.isAlive(inbox)) return { deleted: 0 };
     const asking = ids.length > 0 ? this.#api.deleteMessages(inbox, ids, options) : this.#api.deleteAddress(inbox, options);
@@ -140,7 +144,7 @@ export class Removals {
     if (this.#waiting.length) this.#timer = setTimeout(() => this.flush(), PAUSE_MS);
   }
 
-  // Nothing is called deleted before the server has said so.
+  // A deletion is shown as complete only after the server confirms it.
   #draw() {
     const waiting = this.#waiting.length > 0 && { inbox: this.#waiting[0].inbox, ids: messagesOf(this.#waiting) };
     const all = waiting ? [waiting] : [...this.#unanswered];

@@ -1,4 +1,4 @@
-"""The inbox as its reader finds it: by role and name, in a tab on a real daemon."""
+"""The web inbox as a user sees it: elements by role and name, in a tab connected to a real daemon."""
 
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,15 +13,16 @@ import pytest
 def expect():
     from playwright import async_api
 
+    async_api.expect.set_options(timeout=1000 * PATIENCE_SECONDS)  # its five seconds are too short on a slow machine
     return async_api.expect
 
 
-PATIENCE_SECONDS = 15
-PARTIAL = (".part", ".wkdownload")  # what Firefox and WebKit append to the name until the file is whole
+PATIENCE_SECONDS = 30
+PARTIAL = (".part", ".wkdownload")  # suffixes that Firefox and WebKit use until a download is complete
 
 
 def newly_saved(folder, before):
-    """Return the one file that has come to a folder and is whole."""
+    """Return the only new file in a folder, once it is complete."""
     come = set(folder.iterdir()) - before
     if len(come) != 1 or (one := come.pop()).suffix in PARTIAL:
         return None
@@ -29,9 +30,10 @@ def newly_saved(folder, before):
 
 
 class InboxTab:
-    """One tab; ``asked`` and ``refused`` have what it asked of the API, and what of that was answered with 429.
+    """One tab. ``asked`` contains its API requests, and ``refused`` the URLs of responses with status 429.
 
-    WebKit ``tells`` nothing of requests, so there both stay empty; what its page was ``answered`` it does tell.
+    WebKit's driver does not report requests, so ``asked`` and ``refused`` stay empty and ``tells`` is false. The
+    ``answered`` method also works in WebKit.
     """
 
     def __init__(self, expect, saved_in, page, daemon):
@@ -41,7 +43,7 @@ class InboxTab:
         self._saved_in = saved_in
         self.asked = []
         self.refused = []
-        self.tells = page.context.browser.browser_type.name != "webkit"  # of its requests
+        self.tells = page.context.browser.browser_type.name != "webkit"  # True if the driver reports requests
         page.on("request", self._on_request)
         page.on("response", self._on_response)
         self.card = page.locator("#card")
@@ -61,17 +63,32 @@ class InboxTab:
         return self.page.get_by_role("heading", name=name, exact=True)
 
     def row(self, subject):
-        """Return what opens the mail."""
+        """Return the button that opens the message with this subject."""
         return self.rows.filter(has_text=subject).get_by_role("button").first
+
+    @asynccontextmanager
+    async def held(self, pattern):
+        """Delay the requests whose URL matches until the block ends."""
+        may_go = anyio.Event()
+
+        async def go(route):
+            await may_go.wait()
+            await route.continue_()
+
+        await self.page.context.route(pattern, go)
+        try:
+            yield
+        finally:
+            may_go.set()
 
     async def visit(self, link="", url=None):
         await self.page.goto(f"{url or self.daemon.url}/{link}")
         return self
 
     async def follow(self, inbox, *, token=True):
-        """Follow a link to an inbox and open it, which another browser has made."""
+        """Follow a link to an inbox that another browser created, and open it."""
         await self.visit(f"#{inbox.address}" + (f".{inbox.token}" if token else ""))
-        await self.button("Somebody sent it", self.dialog).click()
+        await self.button("Someone sent it", self.dialog).click()
         return self
 
     async def until_live(self):
@@ -84,25 +101,35 @@ class InboxTab:
         return await shown.text_content()
 
     def titled(self, title):
-        """Return the card if this is its title, which is not drawn where the room is short."""
+        """Return the card with this title, which is hidden on small screens."""
         return self.page.get_by_role("region", name=title, exact=True)
 
     async def choose(self, name):
-        """Press what the card offers in its menus."""
+        """Select an item in one of the card's menus."""
         await self.card.get_by_role("timer").wait_for()
         menu = "New address" if name in ("Random", "Choose a name") else "More"
         await self.button(menu, self.card).click()
         await self.card.get_by_role("menuitem", name=name).click()
 
-    async def another(self):
-        """Make a new address; where there is none to choose it takes no menu."""
+    async def request_another(self):
+        """Click the button that creates an address; the button has no menu if no address is open."""
         has_menu = await self.card.get_by_role("timer").count()
         await self.button("New address", self.card).click()
         if has_menu:
             await self.card.get_by_role("menuitem", name="Random", exact=True).click()
 
+    async def another(self):
+        """Create an address and wait until it is shown.
+
+        Until then, the page still opens mail to the previous address.
+        """
+        previous = self.card.locator(".address", has_text="@")
+        shown = await previous.text_content() if await previous.count() else None
+        await self.request_another()
+        await self.card.locator(".address", has_text="@", has_not_text=shown).wait_for()
+
     async def until_subjects(self, *subjects):
-        """Wait until exactly these mails are in the list, the newest first."""
+        """Wait until the list contains exactly these messages, newest first."""
         await self._expect(self.list.locator(".subject")).to_have_text(list(subjects))
 
     async def open(self, subject):
@@ -110,12 +137,12 @@ class InboxTab:
         await self.reader.get_by_role("heading", name=subject, exact=True).wait_for()
 
     async def end(self):
-        """Delete the address that is shown, and leave no time to think better of it."""
+        """Delete the current address, and leave the page immediately so that the deletion cannot be undone."""
         await self.choose("Delete")
         await self.page.evaluate("dispatchEvent(new Event('pagehide'))")
 
     def expect_deletions(self, count=1):
-        """Return a context that ends when so many deletions have been answered."""
+        """Return a context manager that waits for the responses to this many deletions."""
         answers = []
 
         def is_last(answer):
@@ -125,7 +152,7 @@ class InboxTab:
         return self.page.expect_response(is_last)
 
     async def send_deletions(self, count=1):
-        """Send what can still be undone, as leaving the page does."""
+        """Send the deletions that could still be undone, as the page does when the user leaves it."""
         address = f"addresses/{await self.address()}"
         left = self.daemon.request(address)["message_count"] - count
         await self.page.evaluate("dispatchEvent(new Event('pagehide'))")
@@ -135,7 +162,7 @@ class InboxTab:
 
     @asynccontextmanager
     async def saving(self):
-        """Return a context that ends when a file has been saved: what it yields has its ``name`` and ``octets``."""
+        """Wait for the page to save a file, and store its ``name`` and content (``octets``) in the yielded object."""
         saved = SimpleNamespace()
         browser = self.page.context.browser.browser_type.name
         if browser == "chromium":
@@ -154,17 +181,17 @@ class InboxTab:
         saved.octets = path.read_bytes()
 
     async def answered(self):
-        """Return the paths of the API that have been answered to the end since the page was loaded; no stream is."""
+        """Return the paths of the API requests that have completed since the page was loaded; streams are excluded."""
         return await self.page.evaluate(
             "performance.getEntriesByType('resource').map((one) => one.name.split('/api/v1/')[1]).filter(Boolean)"
         )
 
     async def kept(self):
-        """Return the inboxes that the browser keeps."""
+        """Return the inboxes stored in the browser."""
         return await self.page.evaluate("JSON.parse(localStorage.getItem('tmpmaild:' + location.pathname) ?? '[]')")
 
     async def pasted(self):
-        """Return what is on the clipboard, by pasting it: the page itself may not read it."""
+        """Paste the clipboard text and return it, because the page is not allowed to read the clipboard."""
         other = await self.page.context.new_page()
         await other.set_content("<textarea></textarea>")
         await other.locator("textarea").focus()
@@ -175,13 +202,13 @@ class InboxTab:
         return text
 
     async def focused(self):
-        """Return the name of what has the focus: its label, or its text."""
+        """Return the name of the focused element: its label or its text."""
         return await self.page.evaluate(
             "document.activeElement.ariaLabel ?? document.activeElement.innerText.split('\\n')[0]"
         )
 
     async def tab_to(self, name):
-        """Press Tab until something of this name has the focus, as at most thirty do."""
+        """Press Tab, at most thirty times, until the element with this name has the focus."""
         passed = []
         while name not in passed and len(passed) < 30:
             await self.page.keyboard.press("Tab")
@@ -199,13 +226,13 @@ class InboxTab:
 
 @pytest.fixture(scope="session")
 def tab_in(expect, saved_in):
-    """Return a function that makes a tab of a page and its daemon."""
+    """Return a function that creates an ``InboxTab`` for a page and its daemon."""
     return partial(InboxTab, expect, saved_in)
 
 
 @pytest.fixture
 def new_tab(pages, daemon, tab_in):
-    """Return a function that opens an empty tab, in a new profile unless it is beside another."""
+    """Return a function that opens an empty tab, in a new profile unless it is opened next to an existing page."""
 
     async def new_tab(beside=None, at=daemon, **options):
         page = await pages.open(beside.page if beside else None, **options)
@@ -216,7 +243,7 @@ def new_tab(pages, daemon, tab_in):
 
 @pytest.fixture
 def any_tab(pages, daemon, tab_in):
-    """Return a function that opens an empty tab, which may have been another test's: see ``Pages.borrow``."""
+    """Return a function that opens an empty tab, which may be reused from an earlier test: see ``Pages.borrow``."""
 
     async def any_tab(at=daemon, **options):
         return tab_in(await pages.borrow(**options), at)
@@ -226,7 +253,7 @@ def any_tab(pages, daemon, tab_in):
 
 @pytest.fixture
 async def tab(any_tab):
-    """Open a tab on its first visit, with an address and no mail."""
+    """Open a tab as a first-time visitor sees it, with an address and no messages."""
     return await (await (await any_tab()).visit()).until_live()
 
 
@@ -237,7 +264,7 @@ def inbox(daemon):
 
 @pytest.fixture
 def open_inbox(any_tab, keep):
-    """Return a function that opens an inbox in a browser that has it, and waits until it is live."""
+    """Return a function that opens an inbox stored in the browser, and waits until the page is live."""
 
     async def open_inbox(inbox, **options):
         tab = await any_tab(**options)

@@ -1,4 +1,7 @@
-"""The inbox for everybody: axe-core finds nothing in any state, and what it cannot see is looked at here."""
+"""Accessibility of the inbox: axe-core finds no problem in any state.
+
+The other tests cover rules that axe-core cannot check.
+"""
 
 from importlib.resources import files
 from itertools import pairwise
@@ -15,7 +18,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 NARROWEST = {"viewport": {"width": 320, "height": 640}}
 DEVICES = pytest.mark.parametrize("device", [WIDE, PHONE], ids=["wide", "phone"])
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"]
-# What of these depends on the screen: the names and roles are the same on all.
+# The rules whose result depends on the screen size; names and roles are the same on all screens.
 RULES_OF_LAYOUT = ["target-size", "color-contrast", "scrollable-region-focusable", "aria-hidden-focus", "region"]
 CONTRAST = ["color-contrast"]
 LONG = "an-exceptionally-long-word-that-does-not-break-anywhere-" * 4
@@ -34,7 +37,7 @@ CODE = {
 
 
 class Visit:
-    """A page of the inbox, in whichever state."""
+    """An inbox page, with methods that put it into each state."""
 
     def __init__(self, page, daemon, *, is_phone=False):
         self.page = page
@@ -68,7 +71,7 @@ class Visit:
         await self.page.get_by_role("menuitem", name="Random").click()
 
     async def ask(self, name):
-        """Open a dialog from the menus of the card."""
+        """Open a dialog from one of the card's menus."""
         await self.press("New address" if name == "Choose a name" else "More")
         await self.page.get_by_role("menuitem", name=name, exact=True).click()
         await self.page.locator("dialog[open]").wait_for()
@@ -82,16 +85,19 @@ class Visit:
         await self.page.keyboard.press("Escape")
         await self.page.locator("dialog").wait_for(state="detached")
 
-    async def complaints(self, part="body", *, is_dark_too=False):
-        """Return what axe finds in this part of the page: in light, and of the colours in dark; on a phone, of the layout."""
+    async def complaints(self, part="body", *, is_dark_too=False, rules=None):
+        """Return axe's findings in this part of the page; on a phone, only the layout rules are checked by default.
+
+        With ``is_dark_too``, the contrast is also checked in dark mode.
+        """
         if not await self.page.evaluate("'axe' in window"):
             await self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-        await self.page.screenshot(clip={"x": 0, "y": 0, "width": 1, "height": 1})  # so all that has come is laid out
-        found = await self.page.evaluate(AXE, [part, RULES_OF_LAYOUT if self.is_phone else RULES])
+        await self.page.screenshot(clip={"x": 0, "y": 0, "width": 1, "height": 1})  # a screenshot forces a layout
+        found = await self.page.evaluate(AXE, [part, rules or (RULES_OF_LAYOUT if self.is_phone else RULES)])
         if is_dark_too:
             await self.page.emulate_media(color_scheme="dark")
             found += await self.page.evaluate(AXE, [part, CONTRAST])
-            await self.page.emulate_media(color_scheme="light")  # as it is by default
+            await self.page.emulate_media(color_scheme="light")  # the default
         return found
 
 
@@ -105,7 +111,7 @@ async def visit(daemon, pages):
     return start
 
 
-async def test_axe_finds_nothing_in_what_is_read(visit):
+async def test_axe_finds_nothing_in_an_open_message(visit):
     one = await visit(**WIDE)
     found = {"empty": await one.complaints()}
     await one.receive("First", "Second", **CODE)
@@ -120,6 +126,7 @@ async def test_axe_finds_nothing_in_what_is_read(visit):
     await one.page.keyboard.press("/")
     await one.page.keyboard.type("fir")
     await one.page.keyboard.press("ArrowDown")
+    await one.page.locator("#list .open:focus").wait_for()  # once the search has loaded
     await one.page.keyboard.press("#")
     await one.page.locator("#undo button").wait_for()
     found["preview, search and undo"] = await one.complaints()
@@ -130,7 +137,7 @@ async def test_axe_finds_nothing_in_what_is_read(visit):
     assert {state: told for state, told in found.items() if told} == {}
 
 
-async def test_axe_finds_nothing_in_dialogs_several_inboxes_and_when_something_is_wrong(visit):
+async def test_axe_finds_nothing_in_dialogs_with_several_inboxes_and_after_errors(visit):
     one = await visit(**WIDE)
     found = {}
     for name in ("QR code", "Choose a name", "Label"):
@@ -159,18 +166,18 @@ async def test_axe_finds_nothing_in_dialogs_several_inboxes_and_when_something_i
 
 
 async def open_a_foreign_inbox(one, found):
-    """Open an inbox by a link, and let mail come to the own one."""
+    """Open an inbox through a link, and deliver a message to the browser's own inbox."""
     own, foreign = await one.address, one.daemon.create()
     await one.page.goto(f"{one.daemon.url}/#{foreign.address}.{foreign.token}")
     await one.page.locator("dialog[open] button:not(:disabled)").nth(2).wait_for()
     found["question"] = await one.complaints("dialog")
-    await one.press("Somebody sent it")
+    await one.press("Someone sent it")
     await one.page.locator("#card.by-link").wait_for()
     one.daemon.deliver(own, "Sign up", **CODE)
     await one.page.locator(".inbox.new").wait_for()
 
 
-async def test_axe_finds_nothing_in_what_a_phone_lays_out_in_another_way(visit):
+async def test_axe_finds_nothing_in_the_layout_of_a_phone(visit):
     one = await visit(**PHONE)
     found = {}
     await open_a_foreign_inbox(one, found)
@@ -213,28 +220,28 @@ async def kept(one):
 
 
 @DEVICES
-async def test_the_tab_key_goes_through_a_message_as_it_is_drawn(visit, device):
+async def test_the_tab_key_follows_the_visual_order_of_a_message(visit, device):
     one = await visit(**device)
     await one.receive("First", **CODE)
     await one.open()
     order = "#reader :is(button, a, select, summary):not(:disabled)"
     places = await one.page.locator(order).evaluate_all(SCRIPTS["PLACES"])
     assert len(places) > 9
-    assert [(one, other) for one, other in pairwise(places) if other[1] <= one[0]] == []  # none leads upwards
+    assert [(one, other) for one, other in pairwise(places) if other[1] <= one[0]] == []  # Tab never moves backwards
 
 
-async def test_whatever_has_the_focus_shows_it_in_light_and_dark(visit):
+async def test_the_focus_is_visible_in_light_and_dark(visit):
     one = await visit(**WIDE)
     await one.receive("First", "Second", **CODE)
     await one.open()
-    await one.page.keyboard.press("Tab")  # from here on the focus is shown
+    await one.page.keyboard.press("Tab")  # makes the focus ring visible
     for scheme in ("light", "dark"):
         await one.page.emulate_media(color_scheme=scheme)
         assert (scheme, await one.page.evaluate(SCRIPTS["WITHOUT_OUTLINE"])) == (scheme, [])
 
 
 @DEVICES
-async def test_targets_are_large_enough_have_names_and_what_is_drawn_has_none(visit, device):
+async def test_targets_are_large_enough_and_named_and_icons_have_no_name(visit, device):
     one = await visit(**device)
     announcer = one.page.locator("#announcer[role=status]")
     await one.receive("First", "Second", **CODE)
@@ -251,7 +258,7 @@ async def test_targets_are_large_enough_have_names_and_what_is_drawn_has_none(vi
     assert found == [[], [], []]
 
 
-async def test_nothing_moves_for_who_wants_it_still(visit):
+async def test_nothing_moves_if_reduced_motion_is_preferred(visit):
     one = await visit(reduced_motion="reduce")
     assert await one.page.evaluate("document.getAnimations().length") == 0
     await one.page.emulate_media(reduced_motion="no-preference")
@@ -259,7 +266,7 @@ async def test_nothing_moves_for_who_wants_it_still(visit):
 
 
 @pytest.mark.parametrize(("device", "font_size"), [(NARROWEST, 100), (PHONE, 200)], ids=["narrow", "large text"])
-async def test_nothing_is_lost_on_the_narrowest_screen_or_with_text_twice_as_large(visit, device, font_size):
+async def test_no_content_is_cut_off_on_the_narrowest_screen_or_with_text_twice_as_large(visit, device, font_size):
     one = await visit(**device)
     await one.page.evaluate("(percent) => { document.documentElement.style.fontSize = `${percent}%`; }", font_size)
     found = {"empty": await one.page.evaluate(OVERFLOWING)}

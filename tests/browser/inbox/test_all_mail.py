@@ -1,4 +1,7 @@
-"""What concerns all mail of an inbox: reading, choosing, saving, its end, and what has come out of sight."""
+"""Actions on all messages of an inbox: selecting, saving and deleting.
+
+The tests also cover the inbox's expiry, and new messages that arrive out of view.
+"""
 
 import mailbox
 import re
@@ -26,14 +29,14 @@ async def choose_of_all(tab, name):
 
 async def test_all_mail_is_marked_as_read_at_once_in_every_tab(three, new_tab, expect):
     second = await (await (await new_tab(beside=three)).visit()).until_live()
-    await expect(three.page).to_have_title(re.compile(r"^\(\d\)"))  # one opens by itself, as it has just come
+    await expect(three.page).to_have_title(re.compile(r"^\(\d\)"))  # the newest message opens automatically
     await choose_of_all(three, "Mark all as read")
     for tab in (three, second):
         await expect(tab.page).to_have_title("tmpmaild")
         await expect(tab.list.locator(".unread")).to_have_count(0)
 
 
-async def test_several_mails_are_chosen_and_deleted_together_and_one_undo_brings_them_back(
+async def test_several_messages_are_selected_and_deleted_together_and_one_undo_restores_them(
     three, daemon, inbox, expect
 ):
     await choose_of_all(three, "Select several")
@@ -54,7 +57,7 @@ async def test_several_mails_are_chosen_and_deleted_together_and_one_undo_brings
     assert subjects == ["three", "one"]
 
 
-async def test_in_the_choosing_mode_a_tap_selects_shift_selects_a_range_and_delete_is_quiet_at_zero(
+async def test_in_selection_mode_a_tap_selects_shift_selects_a_range_and_delete_without_a_selection_does_nothing(
     three, daemon, inbox, expect
 ):
     for number in range(4):
@@ -76,7 +79,7 @@ async def test_in_the_choosing_mode_a_tap_selects_shift_selects_a_range_and_dele
 
 
 def mails_in(saved, folder):
-    """Return what another program finds in a saved file: subjects and texts."""
+    """Return the subjects and texts that Python's mailbox module finds in a saved file."""
     (folder / "saved").write_bytes(saved.octets)
     with closing(mailbox.mbox(folder / "saved", create=False)) as mails:
         return [(mail["Subject"], mail.get_payload().strip()) for mail in mails]
@@ -100,13 +103,13 @@ async def test_all_mail_is_saved_as_one_mbox_file_with_one_request(open_inbox, d
     assert tab.asked == [("GET", f"addresses/{quote(inbox.address, safe='')}/messages.mbox")] or not tab.tells
 
 
-async def test_mail_that_is_not_sent_whole_is_not_saved(three, expect):
+async def test_a_response_that_is_cut_off_is_not_saved(three, expect):
     await three.page.route("**/messages.mbox", lambda route: route.abort())
     await choose_of_all(three, "Save all messages as mbox")
     await expect(three.page.locator("#toast")).to_have_text("The service cannot be reached.")
 
 
-async def test_before_the_end_more_time_and_saving_are_offered_even_while_reading(
+async def test_before_the_expiry_an_extension_and_saving_are_offered_even_while_reading(
     open_inbox, daemon, inbox, expect, tmp_path
 ):
     daemon.deliver(inbox.address, "one")
@@ -124,12 +127,12 @@ async def test_before_the_end_more_time_and_saving_are_offered_even_while_readin
     daemon.extend(inbox, 200)
     await tab.button("Dismiss", warning).tap()
     await expect(warning).to_be_hidden()
-    await tab.page.wait_for_timeout(1100)  # it is looked at each second
+    await tab.page.wait_for_timeout(1100)  # the page checks the expiry every second
     await expect(warning).to_be_hidden()
 
 
 @pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 1280, "height": 600}}], ids=["phone", "wide"])
-async def test_mail_that_comes_out_of_sight_is_told_by_a_button_that_leads_there(
+async def test_a_button_announces_new_messages_that_are_out_of_sight_and_scrolls_to_them(
     open_inbox, daemon, inbox, expect, options
 ):
     for number in range(12):
@@ -139,7 +142,8 @@ async def test_mail_that_comes_out_of_sight_is_told_by_a_button_that_leads_there
     await tab.row("mail 00").click()
     if "is_mobile" in options:
         await tab.button("Back").tap()
-    await expect(tab.page.locator("#arrived")).to_be_hidden()  # what came within the last seconds is no news
+    # A message does not count as new in the page's first seconds.
+    await expect(tab.page.locator("#arrived")).to_be_hidden()
     await tab.row("mail 00").scroll_into_view_if_needed()
     pill = tab.page.locator("#arrived")
     daemon.deliver(inbox.address, "new")

@@ -1,4 +1,4 @@
-"""The page under the rule that keeps other sites away from the API, as a browser describes the sender: by name and by IP."""
+"""The page's own requests pass the API's cross-site check, whether its host is a name or an IP address."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ MAIL = Path(__file__).with_name("cross-site.eml").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "inbox.example"])
-async def test_the_page_creates_shows_and_deletes_and_its_frames_ask_nothing_of_the_api(daemon, new_tab, expect, name):
-    """To a name that is not localhost a browser sends no Sec-Fetch-Site over plain HTTP, so the origin decides."""
+async def test_the_page_creates_shows_and_deletes_and_its_frames_send_no_api_requests(daemon, new_tab, expect, name):
+    """For plain HTTP to a host other than localhost, browsers send no Sec-Fetch-Site, so the origin decides."""
     tab, framed = await new_tab(), []
 
     def on_request(request):

@@ -1,7 +1,6 @@
-"""Many mails are deleted with one request, are called deleted when the server has said so, and none comes back."""
+"""Several messages are deleted with one request, are shown as deleted once the server confirms, and never reappear."""
 
 import re
-from asyncio import Event
 from urllib.error import HTTPError
 
 import anyio
@@ -46,25 +45,18 @@ def deletions(tab):
     return [path.partition("/messages")[2] for method, path in tab.asked if method == "DELETE"]
 
 
-async def test_all_mail_goes_with_one_request_and_is_called_deleted_when_the_server_has_said_so(
+async def test_all_messages_are_deleted_with_one_request_and_shown_as_deleted_once_the_server_confirms_it(
     start_daemon, new_tab, expect
 ):
     tab = await (await (await new_tab(at=start_daemon())).visit()).until_live()
     address = await fill(tab, MANY)
-    answered = Event()
-
-    async def hold(route):
-        await answered.wait()
-        await route.continue_()
-
-    await tab.page.route("**/messages?*", hold)
-    await delete_all(tab)
     undo = tab.page.locator("#undo")
-    await expect(undo).to_have_text(f"Deleting {MANY} messages…Undo")
-    await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
-    await expect(undo).to_have_text(f"Deleting {MANY} messages…")
-    assert count_of(tab, address) == MANY
-    answered.set()
+    async with tab.held("**/messages?*"):
+        await delete_all(tab)
+        await expect(undo).to_have_text(f"Deleting {MANY} messages…Undo")
+        await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
+        await expect(undo).to_have_text(f"Deleting {MANY} messages…")
+        assert count_of(tab, address) == MANY
     await expect(tab.page.locator("#toast")).to_have_text(f"{MANY} messages deleted.")
     await expect(undo).to_be_empty()
     assert count_of(tab, address) == 0
@@ -76,7 +68,7 @@ async def test_all_mail_goes_with_one_request_and_is_called_deleted_when_the_ser
     assert tab.refused == []
 
 
-async def test_more_than_one_request_may_name_go_with_as_many_as_it_takes(start_daemon, new_tab, expect):
+async def test_deletions_beyond_the_limit_of_a_request_are_split_into_several_requests(start_daemon, new_tab, expect):
     tab = await new_tab(at=start_daemon(TMPMAILD_ADDRESSES__MAX_MESSAGES="200"))
     address = await fill(await (await tab.visit()).until_live(), 120)
     await delete_all(tab)
@@ -86,19 +78,19 @@ async def test_more_than_one_request_may_name_go_with_as_many_as_it_takes(start_
     assert count_of(tab, address) == 0
 
 
-async def test_what_is_not_deleted_is_shown_again_and_why(tab, expect):
+async def test_messages_that_were_not_deleted_are_shown_again_with_the_reason(tab, expect):
     address = await fill(tab, 3)
     await tab.page.route("**/messages?*", lambda route: route.abort())
     await delete_all(tab)
     await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
     await tab.until_subjects(*subjects(3))
-    await expect(tab.page.locator("#toast")).to_have_text("3 messages are not deleted. The service cannot be reached.")
+    await expect(tab.page.locator("#toast")).to_have_text("3 messages were not deleted. The service cannot be reached.")
     assert count_of(tab, address) == 3
     assert all(not inbox.get("removing") for inbox in await tab.kept())
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_a_page_that_is_left_while_deleting_can_be_undone_deletes_still(tab):
+async def test_leaving_the_page_while_a_deletion_can_be_undone_still_deletes(tab):
     address = await fill(tab, 3)
     await delete_all(tab)
     await tab.page.reload()
@@ -107,9 +99,7 @@ async def test_a_page_that_is_left_while_deleting_can_be_undone_deletes_still(ta
     assert count_of(tab, address) == 0
 
 
-async def test_what_was_refused_when_the_page_was_left_is_deleted_when_it_is_opened_again(
-    start_daemon, new_tab, expect
-):
+async def test_deletions_refused_while_leaving_the_page_are_repeated_at_the_next_visit(start_daemon, new_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="6", TMPMAILD_RATE_LIMIT__BURST="3")
     tab = await (await (await new_tab(at=daemon)).visit()).until_live()
     await fill(tab, 3)

@@ -1,4 +1,4 @@
-"""The inbox on a phone, in another language, in the background, behind a proxy, and without JavaScript."""
+"""The inbox on a phone, in a different language, in the background, behind a proxy, and without JavaScript."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ SCRIPTS = scripts_of(__file__)
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_returns_to_the_list(
+async def test_on_a_phone_a_message_fills_the_screen_and_going_back_or_deleting_it_returns_to_the_list(
     open_inbox, daemon, inbox, expect
 ):
     tab = await open_inbox(inbox, **PHONE)
@@ -40,13 +40,13 @@ async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_
 
 @pytest.fixture
 async def noticed(new_tab):
-    """Open a tab that can be told to be in the background, and that notes what it shows on the desktop."""
+    """Open a tab that a test can move to the background and that records its desktop notifications."""
     tab = await new_tab()
     await tab.page.add_init_script(f"({SCRIPTS['IN_THE_BACKGROUND']})()")
     return await (await tab.visit()).until_live()
 
 
-async def test_in_the_background_the_desktop_is_told_of_mail_only_after_a_click_on_the_bell_and_the_title_counts(
+async def test_in_the_background_the_title_counts_and_notifications_only_appear_after_a_click_on_the_bell(
     noticed, expect
 ):
     address = await noticed.address()
@@ -86,7 +86,7 @@ async def test_in_the_background_the_desktop_is_told_of_mail_only_after_a_click_
     await expect(noticed.page).to_have_title("tmpmaild")
 
 
-async def test_without_javascript_the_page_says_what_it_needs_and_how_curl_does_it(new_tab, expect):
+async def test_without_javascript_the_page_says_what_it_needs_and_shows_the_curl_commands(new_tab, expect):
     tab = await (await new_tab(java_script_enabled=False)).visit()
     await expect(tab.heading("This page needs JavaScript")).to_be_visible()
     await expect(tab.page.locator("pre")).to_contain_text("curl -X POST $HOST/api/v1/addresses")
@@ -95,7 +95,7 @@ async def test_without_javascript_the_page_says_what_it_needs_and_how_curl_does_
 
 
 class Proxy:
-    """Passes what is below a path on to a daemon that knows nothing of it, as a reverse proxy does."""
+    """A reverse proxy that strips a path prefix which the daemon behind it does not know."""
 
     def __init__(self, prefix):
         self._prefix = prefix
@@ -114,7 +114,7 @@ class Proxy:
     async def _serve(self, reader, writer):
         self._serving.add(asyncio.current_task())
         try:
-            # A connection without a request is one that the browser had spare.
+            # Browsers open spare connections without sending a request.
             if head := await head_of(reader):
                 await self._exchange(head, reader, writer)
         finally:
@@ -175,6 +175,6 @@ async def test_the_page_works_below_a_path(proxy, start_daemon, any_tab, expect)
     assert link.startswith(f"{proxy.url}/#{address}.")
     elsewhere = await any_tab(at=proxy.daemon)
     await elsewhere.page.goto(link)
-    await elsewhere.button("Somebody sent it", elsewhere.dialog).click()
+    await elsewhere.button("Someone sent it", elsewhere.dialog).click()
     await elsewhere.until_subjects("below a path")
     assert elsewhere.page.url == f"{proxy.url}/"

@@ -1,4 +1,4 @@
-"""What a browser may lack, or refuse as with cookies blocked: the page does without it."""
+"""The page works in browsers that lack some features, or that disable them because cookies are blocked."""
 
 import pytest
 
@@ -22,6 +22,6 @@ async def test_without_storage_locks_channels_notifications_and_clipboard_mail_i
     bell = tab.button("Notify me of new messages")
     if await bell.is_visible():
         await bell.click()
-        await expect(tab.page.get_by_text("This browser does not allow notifications from here.")).to_be_visible()
+        await expect(tab.page.get_by_text("This browser does not allow notifications from this site.")).to_be_visible()
     await tab.another()
     await expect(tab.choices).to_have_count(2)

@@ -1,4 +1,4 @@
-"""The first visit, the ones after it, and the links that bring an inbox to another browser."""
+"""The first visit, later visits, and links that open an inbox in a different browser."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ UNKNOWN_TOKEN = "a" * 22
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_the_first_visit_makes_one_address_with_two_requests_and_a_click_copies_it(tab, expect):
+async def test_the_first_visit_creates_an_address_with_two_requests_and_a_click_copies_it(tab, expect):
     assert await tab.answered() == ["addresses"]
     assert tab.asked == [("POST", "addresses"), ("POST", "events")] or not tab.tells
     address = await tab.address()
@@ -20,7 +20,8 @@ async def test_the_first_visit_makes_one_address_with_two_requests_and_a_click_c
     assert before >= 24
     await tab.page.get_by_role("button", name="Copy").click()
     await expect(tab.button("Copied")).to_be_visible()
-    assert await tab.card.get_by_text(address).evaluate(size) == before  # nothing moves
+    # The text size does not change, so the layout does not shift.
+    assert await tab.card.get_by_text(address).evaluate(size) == before
     assert await tab.pasted() == address
     await expect(tab.button("Copy")).to_be_visible()
 
@@ -56,12 +57,12 @@ async def test_a_reload_shows_the_same_inbox_with_one_request_and_fetches_no_scr
     assert await tab.address() == address
     assert await tab.answered() == []
     assert tab.asked == [("POST", "events")] or not tab.tells
-    # To WebKit what the service worker has kept is transferred.
+    # WebKit counts files from the service worker as transferred.
     assert await tab.page.evaluate(f"{FETCHED}.map((one) => one.name)") == [] or not tab.tells
 
 
-@pytest.mark.browsers("firefox")  # WebKit's driver opens one tab after the other
-async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_profile_another(any_tab, new_tab):
+@pytest.mark.browsers("firefox")  # WebKit's driver opens tabs one at a time
+async def test_two_tabs_opened_together_create_one_address_and_a_new_profile_creates_its_own(any_tab, new_tab):
     first = await any_tab()
     second = await new_tab(beside=first)
     await asyncio.gather(first.visit(), second.visit())
@@ -73,7 +74,7 @@ async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_prof
 
 
 @pytest.mark.browsers("firefox")
-async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, any_tab, inbox):
+async def test_a_link_opens_the_inbox_and_its_token_is_not_visible_anywhere(daemon, any_tab, inbox):
     daemon.deliver(inbox.address, "one")
     urls = []
     tab = await any_tab()
@@ -95,7 +96,7 @@ async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, any_
     assert tab.page.url == f"{daemon.url}/"
 
 
-async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_a_private_one_not_be_there(
+async def test_a_link_without_a_token_opens_a_public_inbox_but_reports_a_private_inbox_as_missing(
     daemon, any_tab, inbox, expect
 ):
     private = daemon.create(private=True)
@@ -116,22 +117,24 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_a_private_
     assert await tab.button("Delete message").count() == await tab.button("Delete").count() == 0
 
 
-async def test_what_went_wrong_on_a_dead_line_is_gone_as_soon_as_the_line_is_back(any_tab, expect):
-    tab = await any_tab()
+async def test_an_error_while_offline_disappears_as_soon_as_the_connection_is_back(new_tab, expect):
+    tab = await new_tab()
+    await tab.page.clock.install()
     await tab.page.route("**/api/**", lambda route: route.abort())
     await tab.visit()
     await expect(tab.card).to_contain_text("The service cannot be reached.")
+    await tab.page.clock.pause_at(await tab.page.evaluate("Date.now() / 1000 + 1"))  # no automatic retry
     await tab.page.unroute("**/api/**")
-    await tab.page.evaluate("dispatchEvent(new Event('online'))")
-    await expect(tab.card.locator(".address")).to_contain_text(
-        "@", timeout=2500
-    )  # by itself it tries every five seconds
+    async with tab.page.expect_request("**/api/v1/addresses"):
+        await tab.page.evaluate("dispatchEvent(new Event('online'))")
+    await tab.page.clock.resume()
+    await expect(tab.card.locator(".address")).to_contain_text("@")
 
 
 UNREADABLE = ["{", "null", "{}", "[null]", '[{"address": 1, "expires_at": "2099-01-01"}]', '[{"seen": 5}]']
 
 
-async def test_what_the_browser_keeps_and_the_page_cannot_read_counts_as_nothing(tab):
+async def test_unreadable_stored_data_is_ignored(tab):
     addresses = [await tab.address()]
     for kept in UNREADABLE:
         await tab.page.evaluate("kept => localStorage['tmpmaild:/'] = kept", kept)
@@ -149,13 +152,13 @@ async def page_with_a_clock(shared_pages):
 
 @pytest.fixture
 async def tab_with_a_clock(page_with_a_clock, shared_pages, daemon, tab_in):
-    """Open an empty tab whose clock is put right again."""
+    """Open an empty tab and set its clock to the correct time."""
     await page_with_a_clock.clock.set_system_time(time.time())
     yield tab_in(page_with_a_clock, daemon)
     await shared_pages.clear(page_with_a_clock)
 
 
-async def test_a_wrong_clock_neither_loses_the_inbox_nor_makes_old_mail_new(tab_with_a_clock):
+async def test_a_wrong_clock_neither_loses_the_inbox_nor_marks_old_mail_as_new(tab_with_a_clock):
     tab = tab_with_a_clock
     for off_by_hours in (-24, 24):
         await tab.page.clock.set_system_time(time.time() + off_by_hours * 3600)
@@ -173,7 +176,7 @@ async def test_a_wrong_clock_neither_loses_the_inbox_nor_makes_old_mail_new(tab_
         await tab.page.evaluate("localStorage.clear(); sessionStorage.clear()")
 
 
-async def test_an_inbox_that_is_over_goes_also_when_the_server_does_not_answer(tab_with_a_clock):
+async def test_an_expired_inbox_is_removed_even_if_the_server_does_not_respond(tab_with_a_clock):
     tab = await (await tab_with_a_clock.visit()).until_live()
     released = asyncio.Event()
 
@@ -185,11 +188,11 @@ async def test_an_inbox_that_is_over_goes_also_when_the_server_does_not_answer(t
     await tab.page.clock.set_system_time(time.time() + 2 * 3600)
     await tab.heading("This address has expired").wait_for()
     assert await tab.kept() == []
-    await tab.page.unroute_all(behavior="ignoreErrors")  # what the page has given up cannot be aborted any more
-    released.set()  # else Playwright waits with each, until it is noticed somewhere else
+    await tab.page.unroute_all(behavior="ignoreErrors")  # requests abandoned by the page cannot be aborted
+    released.set()  # otherwise Playwright waits for these requests, and an unrelated test fails
 
 
-async def test_the_page_about_the_api_shows_where_the_service_is_and_leads_back_to_the_inbox(tab, expect):
+async def test_the_api_page_shows_the_address_of_the_service_and_links_to_the_inbox(tab, expect):
     address = await tab.address()
     await tab.page.get_by_role("link", name="API").click()
     await expect(tab.page.get_by_text(f'curl -X POST "{tab.daemon.url}/api/v1/addresses"')).to_be_visible()

@@ -1,9 +1,10 @@
-"""A message is never wider than its frame, whatever makes it wide, and a tap shows it at full size."""
+"""A message is never wider than its frame, regardless of its content, and a tap shows it at full size."""
 
 import pytest
 
 from .test_small_screens import WIDE_MAIL
 
+TOP = "one => one.getBoundingClientRect().top"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 WORDS = "Hello, please confirm that this is your address. The button is valid for one hour, then you need a new one. "
 PICTURE = "<img alt='' style='height:40px;background:#9ab;{}' src='{}'>"
@@ -12,7 +13,7 @@ WIDE_PICTURE = (
     "TNf2jef6zvf+DwwKh8Si8YhMKpfMpvMJjUqn1Kr1is1qt1xVAQA7"
 )
 AROUND = "<table width='100%' bgcolor='#f4f6f9'><tr><td align=center style='padding:32px 16px'>{}</td></tr></table>"
-# What makes a message wide, as senders write it.
+# Constructs that make real messages wide.
 WIDE = {
     "a table with a width and a max-width": f"<table width=600 style='max-width:600px'><tr><td>{WORDS}</table>",
     "a width and a max-width in percent, in a cell": AROUND.format(
@@ -54,10 +55,10 @@ MEASURE = """() => {
 
 
 async def shown(tab, subject):
-    """Open a message and return how many pixels of its width are out of sight, and at which size it is shown."""
+    """Open a message; return the number of pixels by which it overflows, and its zoom factor."""
     await tab.row(subject).click()
     await tab.reader.get_by_role("heading", name=subject, exact=True).wait_for()
-    await tab.reader.locator("iframe[style]").wait_for()  # it has been measured
+    await tab.reader.locator("iframe[style]").wait_for()  # wait until the frame's size has been measured
     return await measured(tab)
 
 
@@ -66,7 +67,7 @@ async def measured(tab):
     return await tab.page.evaluate(MEASURE)
 
 
-async def test_whatever_makes_a_message_wide_it_fits_a_phone_upright_and_on_its_side(
+async def test_a_wide_message_fits_a_phone_in_portrait_and_landscape_whatever_makes_it_wide(
     open_inbox, daemon, inbox, subtests
 ):
     for subject, html in (WIDE | FITS).items():
@@ -86,18 +87,20 @@ async def test_whatever_makes_a_message_wide_it_fits_a_phone_upright_and_on_its_
         await tab.page.keyboard.press("Escape")
 
 
-# Chromium complains of what the driver evaluates in a frame without scripts.
+# Chromium logs errors when the driver evaluates scripts in a frame that forbids scripts.
 @pytest.mark.browsers("firefox", "webkit")
-async def test_a_tap_shows_a_message_at_full_size_and_another_one_fits_it_again(open_inbox, daemon, inbox, expect):
+async def test_a_tap_shows_a_message_at_full_size_and_a_second_tap_fits_it_again(open_inbox, daemon, inbox, expect):
     daemon.deliver(inbox.address, "wide", html=AROUND.format(WIDE["a table with a width and a max-width"]))
     daemon.deliver(inbox.address, "narrow", html=FITS["text alone"])
     tab = await open_inbox(inbox, viewport={"width": 390, "height": 844})
     size = tab.reader.get_by_title("Show at full size")
     assert (await shown(tab, "wide"))["over"] <= 1
     await expect(size).to_contain_text("%")
+    top = await size.evaluate(TOP)
     await size.click()
     await expect(size).to_contain_text("100%")
     await expect(size).to_have_attribute("aria-pressed", "true")
+    assert await size.evaluate(TOP) == top  # the longer label does not move it to the next line
     assert (await measured(tab))["over"] > 100
     await size.click()
     assert (await measured(tab))["over"] <= 1
@@ -110,7 +113,7 @@ async def test_a_tap_shows_a_message_at_full_size_and_another_one_fits_it_again(
 
 @pytest.fixture
 async def tab_with_pictures(browser, tab_in, daemon):
-    """Open an empty tab that gets a wide image from elsewhere, which no other may ask for."""
+    """Open an empty tab that can load a wide image from another host; in other tabs, such a request fails the test."""
     svg = "<svg xmlns='http://www.w3.org/2000/svg' width='900' height='50'><rect width='900' height='50'/></svg>"
     context = await browser.new_context(**PHONE)
     await context.route(
@@ -120,7 +123,7 @@ async def tab_with_pictures(browser, tab_in, daemon):
     await context.close()
 
 
-async def test_a_picture_that_comes_late_is_fitted_too(tab_with_pictures, inbox, keep, expect):
+async def test_an_image_that_loads_late_is_also_fitted(tab_with_pictures, inbox, keep, expect):
     tab, html = (
         tab_with_pictures,
         "<table><tr><td style='padding:40px'><img src='https://images.example/1.png' alt=''></table>",
@@ -138,7 +141,7 @@ async def test_a_picture_that_comes_late_is_fitted_too(tab_with_pictures, inbox,
 
 
 @pytest.mark.browsers("firefox")
-async def test_in_the_preview_widths_a_message_fits_as_on_such_a_screen(open_inbox, daemon, inbox, expect):
+async def test_a_message_fits_the_preview_widths_as_it_fits_a_screen_of_that_width(open_inbox, daemon, inbox, expect):
     daemon.deliver(inbox.address, "wide", html=AROUND.format(WIDE["a table with a width and a max-width"]))
     tab = await open_inbox(inbox)
     size = tab.reader.get_by_title("Show at full size")
@@ -150,7 +153,7 @@ async def test_in_the_preview_widths_a_message_fits_as_on_such_a_screen(open_inb
     await expect(size).to_be_hidden()
 
 
-async def test_the_ground_of_a_short_message_goes_down_to_the_lower_edge(open_inbox, daemon, inbox):
+async def test_the_background_of_a_short_message_extends_to_the_bottom_of_the_frame(open_inbox, daemon, inbox):
     daemon.deliver(inbox.address, "short", html=AROUND.format("<b>short</b>"))
     tab = await open_inbox(inbox, **PHONE)
     await shown(tab, "short")

@@ -1,4 +1,4 @@
-"""Several inboxes in one browser: how they are made and named, and how each ends."""
+"""Several inboxes in one browser: how they are created, named and removed."""
 
 import re
 import time
@@ -13,7 +13,7 @@ SCRIPTS = scripts_of(__file__)
 
 @pytest.fixture
 def generous_daemon(share_daemon):
-    """One daemon of two domains whose addresses live as long as their readers wish."""
+    """Run a daemon with two domains that lets users choose the lifetime of an address."""
     return share_daemon(
         "generous",
         TMPMAILD_DOMAINS="mail.example.com,second.test,*.third.test",
@@ -37,7 +37,7 @@ async def until_address(tab, address):
     await tab.card.get_by_title(address, exact=True).wait_for()
 
 
-async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is_told_at_its_field(
+async def test_a_name_and_a_lifetime_are_chosen_and_errors_are_shown_at_the_name_field(
     generous_daemon, any_tab, expect
 ):
     tab = await (await any_tab(at=generous_daemon)).visit()
@@ -53,7 +53,7 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     await choose_name(tab, "postmaster")
     await expect(error).to_have_text("This name is reserved. Choose a different one.")
     await choose_name(tab, "two..dots")
-    await expect(error).to_contain_text("do not put two dots next to each other")
+    await expect(error).to_contain_text("do not use two dots in a row")
     name = tab.dialog.get_by_role("textbox", name="Name")
     await expect(name).to_be_focused()
     await expect(name).to_have_attribute("aria-invalid", "true")
@@ -77,7 +77,7 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_each_inbox_gets_its_own_mail_and_the_list_outlives_a_reload_and_one_goes_when_it_has_ended(tab, expect):
+async def test_each_inbox_gets_its_own_messages_and_the_list_survives_a_reload_without_expired_inboxes(tab, expect):
     first = await tab.address()
     assert await tab.inboxes.count() == 0
     await tab.another()
@@ -104,7 +104,7 @@ async def test_each_inbox_gets_its_own_mail_and_the_list_outlives_a_reload_and_o
 
 
 @pytest.mark.browsers("firefox")
-async def test_an_inbox_that_expires_vanishes_but_for_the_mail_that_is_read(tab, expect):
+async def test_an_expired_inbox_disappears_except_for_the_open_message(tab, expect):
     address = await tab.address()
     [inbox] = await tab.kept()
     tab.daemon.deliver(address, "Soon gone", text="a secret")
@@ -128,7 +128,15 @@ async def test_an_inbox_that_expires_vanishes_but_for_the_mail_that_is_read(tab,
 SHORT_TIME = "time => new Intl.DateTimeFormat('en-US', { timeStyle: 'short' }).format(new Date(time))"
 
 
-async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_countdown(tab, expect):
+async def test_the_dialog_for_a_name_closes_even_if_no_inbox_was_shown_before(tab, expect):
+    await tab.choose("Delete")
+    await tab.button("Choose a name", tab.card).click()
+    await tab.button("Create", tab.dialog).click()
+    await tab.address()
+    await expect(tab.dialog).to_have_count(0)
+
+
+async def test_extending_is_only_offered_if_it_adds_time_and_it_updates_the_countdown(tab, expect):
     address = await tab.address()
     [inbox] = await tab.kept()
     timer = tab.card.get_by_role("timer")
@@ -146,7 +154,7 @@ async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_count
     assert extended["expires_at"] == tab.daemon.request(f"addresses/{address}")["expires_at"] != inbox["expires_at"]
 
 
-async def test_an_inbox_that_was_extended_while_nobody_looked_is_kept(generous_daemon, new_tab):
+async def test_an_inbox_that_was_extended_elsewhere_is_kept(generous_daemon, new_tab):
     tab = await new_tab(at=generous_daemon)
     await tab.page.route("**/events", lambda route: route.abort())
     await tab.visit()
@@ -164,7 +172,7 @@ async def until_expired(tab, inbox, *, left="Already deleted on the server."):
 
 
 @pytest.mark.browsers("firefox")
-async def test_the_only_copy_of_an_expired_message_is_closed_by_its_button_alone_and_nothing_else_is_left_to_press(
+async def test_only_its_button_closes_the_only_copy_of_an_expired_message_and_no_other_control_remains(
     open_inbox, daemon, inbox, expect
 ):
     daemon.deliver(inbox.address, "Soon gone", text="Your verification code is 482913.", html="<p>Code 482913")
@@ -188,7 +196,7 @@ async def test_the_only_copy_of_an_expired_message_is_closed_by_its_button_alone
 
 
 @pytest.mark.browsers("firefox")
-async def test_after_the_end_the_next_visit_says_which_address_expired_when_and_with_how_many_messages(
+async def test_after_an_expiry_the_next_visit_states_the_address_its_expiry_and_its_message_count(
     any_tab, daemon, inbox, keep, expect
 ):
     for subject in ("one", "two"):
@@ -217,7 +225,7 @@ async def test_after_the_end_the_next_visit_says_which_address_expired_when_and_
     await expect(note).to_have_count(0)
 
 
-async def test_the_inboxes_keep_their_order_under_the_pointer_and_a_second_click_deletes_no_other(
+async def test_inboxes_keep_their_order_under_the_pointer_and_a_second_click_deletes_no_other_inbox(
     any_tab, daemon, keep, expect
 ):
     inboxes = [daemon.create() for _ in range(4)]
@@ -241,9 +249,7 @@ async def test_the_inboxes_keep_their_order_under_the_pointer_and_a_second_click
     await expect(rows).to_have_count(3)
 
 
-async def test_an_inbox_is_called_by_who_wrote_first_until_the_reader_calls_it_otherwise(
-    open_inbox, daemon, inbox, expect
-):
+async def test_an_inbox_is_titled_with_its_first_sender_until_the_reader_names_it(open_inbox, daemon, inbox, expect):
     tab = await open_inbox(inbox)
     await tab.another()
     for subject in ("Welcome", "Again"):

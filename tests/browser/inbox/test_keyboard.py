@@ -1,11 +1,11 @@
-"""The inbox by keyboard alone: nothing here uses the mouse."""
+"""The inbox, operated by keyboard alone: no test in this file uses the mouse."""
 
 import pytest
 
 
 @pytest.fixture
 async def three(tab):
-    """Open a tab with three mails, the newest in the reader."""
+    """Open a tab with three messages, of which the newest is open."""
     address = await tab.address()
     for subject in ("one", "two", "three"):
         tab.daemon.deliver(address, subject, sender=f"{subject} <{subject}@example.com>")
@@ -18,7 +18,7 @@ async def press(tab, *keys):
         await tab.page.keyboard.press(key)
 
 
-async def test_the_address_is_copied_named_and_deleted_by_keyboard_and_a_dialog_keeps_the_focus_and_gives_it_back(
+async def test_the_address_is_copied_named_and_deleted_by_keyboard_and_a_dialog_traps_and_restores_the_focus(
     tab, expect
 ):
     await tab.tab_to("Copy")
@@ -33,7 +33,7 @@ async def test_the_address_is_copied_named_and_deleted_by_keyboard_and_a_dialog_
         await expect(tab.dialog).to_be_visible()
         for _ in range(8):
             await press(tab, "Tab")
-            # Between two rounds the focus is in the browser's own bar, which is no element.
+            # After the last element, the focus is in the browser's own toolbar, which is not part of the document.
             assert await tab.page.evaluate("document.activeElement.matches('body, dialog, dialog *')")
         await press(tab, "Escape")
         await expect(tab.dialog).to_have_count(0)
@@ -61,10 +61,8 @@ async def test_the_address_is_copied_named_and_deleted_by_keyboard_and_a_dialog_
     await expect(tab.page.locator("#undo")).to_contain_text(f"Deleting {name}…")
 
 
-@pytest.mark.browsers("webkit")  # in Firefox Tab leads on to its own bars
-async def test_the_skip_link_leads_to_the_mail_and_arrows_move_through_the_list_and_enter_opens_and_escape_closes(
-    three, expect
-):
+@pytest.mark.browsers("webkit")  # in Firefox, the next Tab moves the focus to the toolbars
+async def test_the_skip_link_arrow_keys_enter_and_escape_work_in_the_list_and_the_reader(three, expect):
     await press(three, "Tab")
     assert await three.focused() == "Skip to the messages"
     await expect(three.page.get_by_role("link", name="Skip to the messages")).to_be_in_viewport()
@@ -97,7 +95,7 @@ async def test_the_skip_link_leads_to_the_mail_and_arrows_move_through_the_list_
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_deleting_moves_the_focus_to_a_neighbour_and_undoing_brings_all_of_it_back(three, expect):
+async def test_deleting_moves_the_focus_to_a_neighbour_and_undoing_restores_the_message_and_the_focus(three, expect):
     shown = three.page.get_by_role("status")
     await three.tab_to("three")
     await press(three, "ArrowDown", "Delete")
@@ -122,7 +120,7 @@ async def test_deleting_moves_the_focus_to_a_neighbour_and_undoing_brings_all_of
     assert three.daemon.request(f"addresses/{await three.address()}/messages") == {"messages": []}
 
 
-async def test_single_keys_search_copy_and_open_what_a_mail_was_sent_for_unless_switched_off(tab, expect):
+async def test_single_keys_search_copy_the_code_and_open_the_link_unless_switched_off(tab, expect):
     text = "Your verification code is 482913.\nConfirm your address: https://shop.example/confirm?token=1"
     for subject, body in (("plain", "Nothing."), ("Confirm your address", text)):
         tab.daemon.deliver(await tab.address(), subject, text=body)
@@ -144,7 +142,7 @@ async def test_single_keys_search_copy_and_open_what_a_mail_was_sent_for_unless_
     await tab.page.keyboard.type("jkcoz#?")
     await expect(tab.page.get_by_role("searchbox")).to_have_value("jkcoz#?")
     await press(tab, "Escape", "Escape", "?")
-    await expect(tab.dialog).to_contain_text("Copy the code of the message")
+    await expect(tab.dialog).to_contain_text("Copy the code from the message")
     await press(tab, "j", "Tab", "Space", "Escape", "j", "?")
     await expect(tab.dialog).to_have_count(0)
     await expect(tab.heading("plain")).to_be_visible()

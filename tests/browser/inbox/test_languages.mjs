@@ -12,3 +12,5 @@ export const IS_RIGHT = selectors => selectors.filter((selector) => {
   const { left, width } = document.querySelector(selector).getBoundingClientRect();
   return left + width / 2 > innerWidth / 2;
 });
+
+export const BELOW = (all) => all.filter((one) => one.offsetTop >= all[0].offsetTop + all[0].offsetHeight).map((one) => one.outerHTML.slice(0, 120));

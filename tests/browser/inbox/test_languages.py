@@ -1,4 +1,4 @@
-"""The inbox in the languages that it speaks: nothing is lost on the narrowest screen, and Arabic goes from right to left."""
+"""The inbox in all its languages: everything fits on the narrowest screen, and Arabic is laid out right to left."""
 
 from pathlib import Path
 
@@ -10,16 +10,22 @@ from .test_small_screens import BROKEN_WORDS
 SCRIPTS = scripts_of(__file__)
 
 MESSAGES = Path(__file__).parents[3] / "tmpmaild/web/messages"
-LANGUAGES = sorted({path.stem for path in MESSAGES.iterdir()} - {"en", "de"})  # other tests read those
+LANGUAGES = sorted({path.stem for path in MESSAGES.iterdir()} - {"en", "de"})  # other tests cover English and German
 ARABIC_PHONE = {"viewport": {"width": 340, "height": 740}, "has_touch": True, "is_mobile": True, "locale": "ar-EG"}
-WIDTH_OF_A_LABEL = 354  # from here on the button by the address has its label
+WIDTH_OF_A_LABEL = 354  # at this width and above, the button next to the address has a label
 
 
-async def test_nothing_is_lost_on_the_narrowest_screen_in_any_language(visit):  # noqa: F811
-    # What a service worker asks for in place of the page, `speak` does not see.
+async def test_no_content_is_cut_off_on_the_narrowest_screen_in_any_language(visit):  # noqa: F811
+    # `speak` cannot change requests that a service worker makes for the page.
     one = await visit(**NARROWEST, service_workers="block")
-    await one.receive("Confirm", **CODE)
     found = {}
+    await one.page.set_viewport_size({"width": 390, "height": 844})
+    for language in LANGUAGES:
+        await speak(one.page, language)
+        await one.begin()
+        found[language, "empty"] = await one.page.evaluate(SCRIPTS["SQUEEZED"])
+        found[language, "empty"] += await one.page.locator("#card > .brief > button").evaluate_all(SCRIPTS["BELOW"])
+    await one.receive("Confirm", **CODE)
     for language in LANGUAGES:
         await speak(one.page, language)
         await one.begin()
@@ -32,6 +38,9 @@ async def test_nothing_is_lost_on_the_narrowest_screen_in_any_language(visit):  
                 *await one.page.evaluate(SCRIPTS["SQUEEZED"]),
                 *await one.page.locator(".address > span").evaluate_all(BROKEN_WORDS),
             ]
+        await one.page.set_viewport_size({"width": 768, "height": 1024})
+        found[language, "card"] = await one.page.locator("#card > .brief > button").evaluate_all(SCRIPTS["BELOW"])
+        await one.page.set_viewport_size({"width": 320, "height": 640})
         await one.page.locator("#card .brief .tool").click()
         await one.page.locator("[role=menuitem]:focus").wait_for()
         found[language, "menu"] = await one.page.evaluate(OVERFLOWING)
@@ -44,14 +53,14 @@ async def test_nothing_is_lost_on_the_narrowest_screen_in_any_language(visit):  
 
 
 async def speak(page, language):
-    """Ask for everything in this language; what is asked for so is never taken from the cache."""
+    """Send a language with all requests. The browser never uses its cache for intercepted requests."""
     await page.unroute_all()
     await page.route(
         "**/*", lambda route: route.continue_(headers=route.request.headers | {"accept-language": language})
     )
 
 
-async def test_in_arabic_the_page_goes_from_right_to_left_and_what_is_latin_stays_as_it_is(visit):  # noqa: F811
+async def test_in_arabic_the_page_is_laid_out_right_to_left_and_latin_text_is_unchanged(visit):  # noqa: F811
     one = await visit(**ARABIC_PHONE)
     found = {"first visit": await one.page.evaluate(OVERFLOWING)}
     assert await one.page.evaluate("[document.dir, document.documentElement.lang]") == ["rtl", "ar"]
@@ -81,6 +90,7 @@ async def test_in_arabic_the_page_goes_from_right_to_left_and_what_is_latin_stay
         await one.page.frame_locator("iframe").locator("html").evaluate("html => getComputedStyle(html).direction")
         == "ltr"
     )
+    assert await one.page.locator("#reader .code b").evaluate("code => getComputedStyle(code).textAlign") == "right"
     assert await one.page.locator("p.address, .code [dir]").evaluate_all(
         "all => [...new Set(all.map((each) => each.dir))]"
     ) == ["ltr"]

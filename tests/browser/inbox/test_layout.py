@@ -1,4 +1,4 @@
-"""Where things are on each screen, what the newest message offers, and that nothing moves when mail comes."""
+"""Positions on each screen size, actions on the newest message, and a layout that does not shift when mail arrives."""
 
 import pytest
 
@@ -32,11 +32,30 @@ async def test_a_wide_screen_has_three_columns_and_a_tablet_two_panes(open_inbox
     await tab.page.set_viewport_size({"width": 844, "height": 390})
     [reader] = await boxes(tab, "#reader")
     assert reader["left"] == 0
-    assert reader["width"] >= 844 - 20  # a bar to scroll
+    assert reader["width"] >= 844 - 20  # a scroll bar may take up to 20 pixels
+
+
+TABLET = {"viewport": {"width": 768, "height": 1024}, "has_touch": True, "is_mobile": True}
+DESKTOP = {"viewport": {"width": 1440, "height": 900}}
+
+
+@pytest.mark.parametrize("options", [PHONE, TABLET, DESKTOP], ids=["phone", "tablet", "desktop"])
+async def test_the_title_of_the_list_its_menu_and_the_search_are_on_one_line(open_inbox, daemon, inbox, options):
+    daemon.deliver(inbox.address, "one")
+    tab = await open_inbox(inbox, **options)
+    places = await boxes(tab, "#mail-title", ".mail-head button", "#search input")
+    middles = [one["top"] + one["height"] / 2 for one in places]
+    assert middles == pytest.approx([middles[0]] * 3, abs=1)
+
+
+async def test_on_a_tablet_the_button_without_an_icon_starts_at_the_edge_of_the_address(open_inbox, daemon, inbox):
+    tab = await open_inbox(inbox, **TABLET)
+    label, address = await boxes(tab, ".brief > button span >> nth=0", "#card .address")
+    assert label["left"] == pytest.approx(address["left"], abs=2)
 
 
 @pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 1440, "height": 900}}], ids=["phone", "wide"])
-async def test_nothing_moves_when_the_first_message_comes(any_tab, options):
+async def test_nothing_moves_when_the_first_message_arrives(any_tab, options):
     tab = await (await (await any_tab(**options)).visit()).until_live()
     await tab.heading("Waiting for messages…").wait_for()
     await tab.page.evaluate(
@@ -45,7 +64,7 @@ async def test_nothing_moves_when_the_first_message_comes(any_tab, options):
     )
     tab.daemon.deliver(await tab.address(), "first", **SIGN_UP)
     await tab.row("first").wait_for()
-    await tab.page.wait_for_timeout(300)  # a shift is told of after it was painted
+    await tab.page.wait_for_timeout(300)  # layout shifts are reported after painting
     assert await tab.page.evaluate("shift") < 0.05
 
 
@@ -71,7 +90,7 @@ async def test_the_newest_message_offers_its_code_and_its_link_in_its_own_words_
     assert await tab.pasted() == "482913"
 
 
-async def test_a_message_is_dark_where_the_page_is_and_one_tap_makes_it_light(open_inbox, daemon, inbox, expect):
+async def test_a_message_is_dark_if_the_page_is_and_one_tap_makes_it_light(open_inbox, daemon, inbox, expect):
     daemon.deliver(inbox.address, "one", html="<p>Hello")
     tab = await open_inbox(inbox)
     await tab.page.emulate_media(color_scheme="dark")
@@ -79,6 +98,8 @@ async def test_a_message_is_dark_where_the_page_is_and_one_tap_makes_it_light(op
     frame, dark = tab.reader.locator("iframe"), tab.button("Show messages in dark colors")
     await expect(frame).to_have_class("dark")
     await expect(dark).to_have_attribute("aria-pressed", "true")
+    await expect(dark).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    await expect(dark.locator(".icon")).to_have_css("fill", "none")  # otherwise its half-circle is a full circle
     await dark.click()
     await expect(frame).to_have_class("")
     await tab.page.reload()

@@ -1,4 +1,4 @@
-"""A mail from its arrival to its end: in the list, opened, and taken apart."""
+"""A message from its arrival to its deletion: its row in the list, its display in the reader, and its parts."""
 
 import io
 import re
@@ -22,13 +22,13 @@ SIGN_UP = Path(__file__).with_name("mail-sign-up.eml").read_bytes()
 
 
 def sign_up(subject):
-    """Return a mail as services send it: text, HTML with images, a file."""
+    """Return a typical message from a service: text, HTML with images, a file."""
     return SIGN_UP.replace(b"SUBJECT", subject.encode())
 
 
 @pytest.fixture
 async def reading(tab):
-    """Open a tab in which a sign-up mail has arrived and opened itself."""
+    """Open a tab in which a sign-up message has arrived and has been opened automatically."""
     tab.address_shown = await tab.address()
     tab.daemon.deliver_octets(tab.address_shown, sign_up("Confirm your account"))
     await tab.reader.wait_for()
@@ -37,7 +37,7 @@ async def reading(tab):
 
 @pytest.fixture
 async def watched(browser_name, named_browser, tab_in, daemon):
-    """Open a tab whose requests to elsewhere are answered with an image, and stand in ``fetched``."""
+    """Open a tab whose requests to another host return an image and are recorded in ``fetched``."""
     context = await (await named_browser(browser_name)).new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(30_000)
     tab = tab_in(await context.new_page(), daemon)
@@ -83,7 +83,7 @@ async def test_mail_arrives_in_the_open_page_and_its_code_link_images_and_a_seco
     await expect(reading.rows.first.get_by_role("button", name=f"Copy code {CODE}")).to_be_visible()
 
 
-async def test_a_link_that_leads_where_it_says_is_not_warned_of_and_a_mail_that_names_nothing_has_words_for_it(
+async def test_a_link_to_the_host_it_names_has_no_warning_and_a_message_without_sender_or_subject_has_placeholders(
     tab, expect
 ):
     html = "<p>Please <a href='https://www.example.com/verify?t=1'>verify your e-mail at example.com</a></p>"
@@ -97,7 +97,7 @@ async def test_a_link_that_leads_where_it_says_is_not_warned_of_and_a_mail_that_
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are_gone_on_the_server_too(
+async def test_a_deletion_can_be_undone_and_otherwise_deletes_the_message_and_the_address_on_the_server(
     reading, expect
 ):
     await reading.choose("Delete")
@@ -115,7 +115,7 @@ async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are
     reading.daemon.deliver_octets(reading.address_shown, sign_up("Another"))
     await reading.until_subjects("Another")
     await reading.end()
-    await expect(reading.page.locator("#toast")).to_contain_text("was deleted, with its messages")
+    await expect(reading.page.locator("#toast")).to_contain_text("and its messages were deleted")
     assert await reading.page.get_by_text(CODE).count() == 0
     assert await reading.kept() == []
     with pytest.raises(HTTPError) as refused:
@@ -128,7 +128,7 @@ async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are
 
 
 @pytest.mark.browsers("firefox")
-async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(watched, expect):
+async def test_remote_images_are_loaded_only_on_request_and_only_for_one_message(watched, expect):
     blocked = watched.reader.get_by_text("2 remote images blocked.")
     watched.daemon.deliver_octets(await watched.address(), sign_up("one"), sign_up("two"))
     await watched.until_subjects("two", "one")
@@ -153,7 +153,7 @@ async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its_attachment(reading, expect):
+async def test_a_message_is_also_shown_as_text_headers_and_source_and_saved_with_its_attachment(reading, expect):
     reader = reading.reader
     await reading.button("Text").click()
     await expect(reader.get_by_text("Welcome to Example.").last).to_be_visible()
@@ -176,7 +176,7 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
     assert source.startswith(b"Return-Path: <alice@example.com>\r\n")
     assert source.endswith(sign_up("Confirm your account")[-200:])
     attachments = reading.reader.get_by_role("list", name="Attachments").get_by_role("button")
-    assert await attachments.count() == 1  # the logo stands in the HTML
+    assert await attachments.count() == 1  # the logo is not listed, because it is embedded in the HTML
     assert "BIN · 256 B" in await attachments.inner_text()
     async with reading.saving() as saved:
         await attachments.click()
@@ -184,7 +184,7 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_print_and_ctrl_p_print_all_of_the_html_or_what_else_of_the_mail_is_shown(reading):
+async def test_print_and_ctrl_p_print_the_whole_html_or_the_shown_form(reading):
     await reading.mail.get_by_text(CODE).wait_for()
     await reading.page.evaluate(SCRIPTS["PRINTED"])
     await reading.button("Print").click()
@@ -209,7 +209,7 @@ FILES.append(("invite.ics", "text/calendar", EVENT.encode()))
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_at_once(tab, expect):
+async def test_images_and_text_are_previewed_and_other_attachments_are_saved_immediately(tab, expect):
     tab.daemon.deliver(await tab.address(), "Files", attachments=FILES)
     await tab.open("Files")
     attachments = tab.reader.get_by_role("list", name="Attachments").get_by_role("listitem")
@@ -221,7 +221,7 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
     await expect(tab.reader.get_by_role("img", name="photo.png")).to_have_js_property("naturalWidth", 1)
     await expect(shown.nth(0)).to_have_attribute("aria-expanded", "true")
     await shown.nth(1).click()
-    await expect(tab.reader.get_by_text("This is not an image that can be shown here.")).to_be_visible()
+    await expect(tab.reader.get_by_text("This image cannot be shown here.")).to_be_visible()
     await expect(tab.reader.get_by_role("img")).to_have_count(0)
     await shown.nth(2).click()
     assert await tab.reader.get_by_role("region", name="notes.txt").inner_text() == "Grüße\n\t<b>exe. gpj</b>\n"
@@ -244,7 +244,7 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(tab, expect):
+async def test_a_search_queries_the_server_only_on_enter_and_only_for_partly_loaded_text(tab, expect):
     filler = "a line of text\n" * 6000
     for subject, text in (("long", f"{filler[:30_000]}needle\n{filler}"), ("longer", filler), ("short", "Needle?")):
         tab.daemon.deliver(await tab.address(), subject, text=text)

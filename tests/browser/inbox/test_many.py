@@ -1,4 +1,4 @@
-"""An inbox with hundreds of mails: all are there, in order, and the page stays quick."""
+"""An inbox with hundreds of messages: the list is complete and in order, and the page stays responsive."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def mails():
 
 @pytest.fixture
 async def page(daemon, pages, keep):
-    """Open the page on an inbox with all of them."""
+    """Open the page with an inbox that contains all the messages."""
     inbox = daemon.create()
     daemon.deliver_octets(inbox.address, *mails())
     page = await pages.borrow()
@@ -26,7 +26,7 @@ async def page(daemon, pages, keep):
     return page
 
 
-async def test_hundreds_of_mails_are_listed_in_order_and_opened_and_a_new_one_comes_on_top(page, daemon):
+async def test_hundreds_of_messages_are_listed_in_order_and_opened_and_a_new_one_appears_on_top(page, daemon):
     newest_first = [f"Mail number {n}" for n in reversed(range(COUNT))]
     assert await page.locator("#list .subject").all_text_contents() == newest_first
     assert await page.locator("#mail-title").text_content() == f"{COUNT} messages"

@@ -1,4 +1,4 @@
-"""The page without a line: the service worker has its files, and it says itself that the line is dead; mail is kept nowhere."""
+"""The page while offline: a service worker serves its files, it shows that it is offline, and no message is cached."""
 
 import signal
 
@@ -20,7 +20,7 @@ async def until_kept(tab):
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_reloaded_without_a_line_the_page_says_so_and_goes_on_by_itself(any_tab, mortal_daemon, expect):
+async def test_a_page_reloaded_offline_reports_that_and_recovers_automatically(any_tab, mortal_daemon, expect):
     tab = await (await (await any_tab(at=mortal_daemon)).visit()).until_live()
     address = await tab.address()
     await until_kept(tab)
@@ -34,7 +34,7 @@ async def test_reloaded_without_a_line_the_page_says_so_and_goes_on_by_itself(an
     await tab.until_live()
 
 
-async def test_what_is_kept_is_the_page_alone_and_no_mail_link_or_token(any_tab, daemon, inbox):
+async def test_only_the_page_is_cached_but_no_message_link_or_token(any_tab, daemon, inbox):
     tab = await (await (await any_tab()).visit()).until_live()
     await until_kept(tab)
     await (await tab.follow(inbox)).until_live()
@@ -44,7 +44,7 @@ async def test_what_is_kept_is_the_page_alone_and_no_mail_link_or_token(any_tab,
     assert sorted(await tab.page.evaluate(SCRIPTS["KEPT"])) == SHELL
 
 
-async def test_another_version_takes_the_place_of_what_is_kept(new_tab):
+async def test_a_new_version_replaces_the_cached_version(new_tab):
     tab = await (await (await new_tab()).visit()).until_live()
     await until_kept(tab)
     scope = f"{tab.daemon.url}/"
@@ -60,7 +60,7 @@ async def test_another_version_takes_the_place_of_what_is_kept(new_tab):
     assert len(names) == 2
 
 
-async def test_a_line_on_which_nothing_comes_is_as_a_dead_one(any_tab, expect):
+async def test_a_connection_that_delivers_no_data_counts_as_lost(any_tab, expect):
     tab = await (await (await any_tab()).visit()).until_live()
     address = await tab.address()
     await until_kept(tab)

@@ -1,4 +1,4 @@
-"""The inbox on a phone: what is said on the first visit, mail that comes while one reads, notifications."""
+"""The inbox on a phone: the text on the first visit, messages that arrive during reading, and notifications."""
 
 import re
 
@@ -11,7 +11,7 @@ SCRIPTS = scripts_of(__file__)
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
-async def test_the_first_visit_says_who_reads_how_long_and_that_nothing_is_sent_until_mail_comes(any_tab, expect):
+async def test_the_first_visit_explains_who_can_read_and_for_how_long_until_a_message_arrives(any_tab, expect):
     tab = await (await (await any_tab(**PHONE)).visit()).until_live()
     note = tab.page.get_by_role("note")
     await expect(note).to_contain_text("Anyone who knows this address can read its messages")
@@ -25,7 +25,9 @@ async def test_the_first_visit_says_who_reads_how_long_and_that_nothing_is_sent_
     await expect(note).to_be_hidden()
 
 
-async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(open_inbox, daemon, inbox, expect):
+async def test_a_bar_announces_messages_that_arrive_while_an_open_message_covers_the_list(
+    open_inbox, daemon, inbox, expect
+):
     tab = await open_inbox(inbox, **PHONE)
     daemon.deliver(inbox.address, "first")
     await tab.row("first").tap()
@@ -44,7 +46,21 @@ async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(op
     await expect(bar).to_be_hidden()
 
 
-async def test_where_a_page_may_not_notify_its_worker_does(desktop_pages, daemon, tab_in):
+async def test_the_warning_before_the_end_hides_neither_the_last_message_nor_the_end_of_a_message(open_inbox, daemon):
+    inbox = daemon.create(expires_in_seconds=280)
+    for number in range(8):
+        daemon.deliver(inbox.address, f"mail {number}", text="A line.\n" * 80 + "The end.")
+    tab = await open_inbox(inbox, **PHONE)
+    warning = tab.page.get_by_role("alert").filter(has_text="expires at")
+    await warning.wait_for()
+    await tab.row("mail 0").tap()  # cannot be tapped if it is covered
+    await tab.heading("mail 0").wait_for()
+    await tab.reader.evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    end = await tab.reader.locator(".pane").evaluate("one => one.getBoundingClientRect().bottom")
+    assert end <= await warning.evaluate("one => one.getBoundingClientRect().top")
+
+
+async def test_a_page_that_may_not_notify_uses_its_service_worker(desktop_pages, daemon, tab_in):
     tab = tab_in(await desktop_pages.open(permissions=["notifications"]), daemon)
     await tab.page.add_init_script(f"({SCRIPTS['WITHOUT_NOTIFICATIONS_BY_PAGES']})()")
     async with tab.page.context.expect_event("serviceworker") as registered:

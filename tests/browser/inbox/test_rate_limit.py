@@ -1,10 +1,10 @@
-"""How the page lives with the rate limit: it spares it, says when it may go on, and goes on by itself."""
+"""The page when rate-limited: it sends few requests, shows when it will continue, and continues automatically."""
 
 import re
 
 
-async def test_reading_mail_takes_nothing_from_the_limit_of_the_api(start_daemon, any_tab, expect):
-    """A view counts as a page; the rest is in the list already, and what was drawn once stays."""
+async def test_reading_messages_uses_no_tokens_of_the_api_limit(start_daemon, any_tab, expect):
+    """A view counts as a page request. The list already contains all other data, and rendered messages are cached."""
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="1", TMPMAILD_RATE_LIMIT__BURST="4")
     tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
@@ -24,20 +24,20 @@ async def test_reading_mail_takes_nothing_from_the_limit_of_the_api(start_daemon
     assert tab.refused == []
 
 
-async def test_too_many_reloads_are_told_and_the_page_goes_on_by_itself(start_daemon, any_tab, expect):
+async def test_too_many_reloads_are_reported_and_the_page_recovers_automatically(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="20", TMPMAILD_RATE_LIMIT__BURST="2")
     tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
     while not tab.refused:
         assert len(tab.asked) < 20
         await tab.page.reload()
-        await expect(tab.state).to_have_text(re.compile(r"Live|Too many requests\.Next try in \d s"))
-    await expect(tab.state).to_contain_text("Next try in")
+        await expect(tab.state).to_have_text(re.compile(r"Live|Too many requests\.Retrying in \d s"))
+    await expect(tab.state).to_contain_text("Retrying in")
     assert await tab.address() == address
     await tab.until_live()
 
 
-async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_daemon, any_tab, expect):
+async def test_a_first_visit_beyond_the_limit_gets_its_address_automatically(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="12", TMPMAILD_RATE_LIMIT__BURST="1")
     daemon.create()
     tab = await (await any_tab(at=daemon)).visit()
@@ -48,20 +48,20 @@ async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_d
     assert "@mail.example.com" in await tab.address()
 
 
-async def test_a_new_address_beyond_the_limit_comes_by_itself_and_says_when(start_daemon, any_tab, expect):
+async def test_a_new_address_beyond_the_limit_is_announced_with_a_time_and_then_created(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="30", TMPMAILD_RATE_LIMIT__BURST="5")
     tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     for made in (1, 2):
         await tab.another()
         await expect(tab.choices).to_have_count(1 + made)
         await tab.until_live()
-    await tab.another()
+    await tab.request_another()
     await expect(tab.page.locator("#toast")).to_have_text(re.compile(r"Your new address will be ready in \d s\."))
-    await expect(tab.choices).to_have_count(4, timeout=15_000)
+    await expect(tab.choices).to_have_count(4)
     assert tab.refused == []
 
 
-async def test_attachments_are_saved_as_fast_as_allowed_and_what_is_not_deleted_comes_back(
+async def test_attachments_are_saved_within_the_rate_limit_and_failed_deletions_are_undone(
     start_daemon, new_tab, expect
 ):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="3")
@@ -74,7 +74,7 @@ async def test_attachments_are_saved_as_fast_as_allowed_and_what_is_not_deleted_
         await tab.row(subject).wait_for()
     async with tab.page.expect_download():
         await tab.button("Save all as ZIP").click()
-        await tab.reader.get_by_text("of 4 loaded. The rate limit lets the next one through in 1 s.").wait_for()
+        await tab.reader.get_by_text("of 4 loaded. Rate limit reached: continuing in 1 s.").wait_for()
     asked = len(tab.asked)
     await tab.row("three").focus()
     for left in (["four", "two", "one"], ["four", "one"], ["four"]):
@@ -91,4 +91,4 @@ async def test_attachments_are_saved_as_fast_as_allowed_and_what_is_not_deleted_
     await tab.until_subjects()
     await tab.page.clock.fast_forward(5500)
     await tab.until_subjects("four")
-    await expect(tab.page.get_by_text("The message is not deleted. The service cannot be reached.")).to_be_visible()
+    await expect(tab.page.get_by_text("The message was not deleted. The service cannot be reached.")).to_be_visible()

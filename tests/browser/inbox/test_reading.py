@@ -1,4 +1,4 @@
-"""Reading a mail: how much room it has, what stays where it is, and what a sender cannot pretend."""
+"""Reading a message: the space that it has on the screen, stable positions, and deceptive sender names."""
 
 import re
 import time
@@ -8,7 +8,7 @@ import pytest
 from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
-# What a sender is called, and whether it is taken for an address.
+# Sender names; True means that the name looks like an address.
 CLAIMS = {
     "security@bank.example": True,
     "security\uff20bank.example": True,
@@ -36,7 +36,9 @@ async def box(locator):
     return await locator.evaluate(BOX)
 
 
-async def test_the_mail_gets_most_of_a_small_screen_and_nothing_jumps_when_it_opens(open_inbox, daemon, inbox, expect):
+async def test_a_message_gets_most_of_a_small_screen_and_nothing_shifts_when_it_opens(
+    open_inbox, daemon, inbox, expect
+):
     daemon.deliver(inbox.address, "Confirm", text="Your verification code is 482913.", html=SIGN_UP + REMOTE)
     daemon.deliver(inbox.address, "Other")
     tab = await open_inbox(inbox, viewport=SMALL)
@@ -44,7 +46,8 @@ async def test_the_mail_gets_most_of_a_small_screen_and_nothing_jumps_when_it_op
     closed = [await tab.rows.evaluate_all(HEIGHTS), await box(tab.list), await box(tab.card)]
     await tab.open("Confirm")
     await expect(tab.reader.get_by_text("1 remote image blocked.")).to_be_visible()
-    assert await tab.page.locator(".proof > *, .verdict").count() == 0  # this server checks no senders
+    # The server in this test does not authenticate senders.
+    assert await tab.page.locator(".proof > *, .verdict").count() == 0
     frame = tab.reader.locator("iframe")
     assert await frame.evaluate("one => one.clientHeight") >= 480
     assert (
@@ -75,11 +78,11 @@ async def test_on_a_phone_going_back_leads_to_the_same_place_in_the_list(open_in
         assert await box(row) == pytest.approx(before, abs=2)
 
 
-async def test_a_reload_opens_the_mail_again_and_a_closed_one_stays_closed(open_inbox, daemon, inbox, expect):
+async def test_a_reload_opens_the_message_again_and_a_closed_message_stays_closed(open_inbox, daemon, inbox, expect):
     for subject in ("one", "two"):
         daemon.deliver(inbox.address, subject)
     tab = await open_inbox(inbox, viewport=SMALL)
-    await tab.row("two").click()  # seen: on a wide screen a mail of the last seconds would be opened by itself
+    await tab.row("two").click()  # a wide screen would automatically open an unread message
     await tab.page.keyboard.press("Escape")
     await tab.row("one").click()
     await tab.page.reload()
@@ -92,7 +95,7 @@ async def test_a_reload_opens_the_mail_again_and_a_closed_one_stays_closed(open_
 
 
 @pytest.mark.browsers("firefox")
-async def test_what_was_drawn_stays_and_the_dark_view_is_a_choice_that_is_remembered_and_costs_no_request(tab, expect):
+async def test_rendered_forms_are_cached_and_the_dark_view_is_remembered_and_costs_no_request(tab, expect):
     tab.daemon.deliver(await tab.address(), "Newsletter", html="<p>read me</p>")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     tab.asked.clear()
@@ -123,11 +126,11 @@ async def test_what_was_drawn_stays_and_the_dark_view_is_a_choice_that_is_rememb
     assert tab.page.frames[-1].url.endswith("#dark")
 
 
-async def test_a_view_that_failed_and_a_frame_that_stays_empty_heal_when_the_service_is_back(tab, expect):
+async def test_a_failed_view_and_an_empty_frame_recover_when_the_service_is_available_again(tab, expect):
     await tab.page.route("**/view", lambda route: route.fulfill(status=503, json={"code": "storage-full"}))
     tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
     await expect(tab.reader.get_by_text("The service is full at the moment.")).to_be_visible()
-    await expect(tab.reader.get_by_text("It works.")).to_be_visible()  # its text is here already
+    await expect(tab.reader.get_by_text("It works.")).to_be_visible()  # the text part has already been loaded
     await tab.page.unroute("**/view")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     await tab.page.route("**/view/*", lambda route: route.abort())
@@ -143,7 +146,7 @@ async def test_a_view_that_failed_and_a_frame_that_stays_empty_heal_when_the_ser
     assert tab.asked == []
 
 
-async def test_a_name_that_looks_like_an_address_stands_beside_the_real_one(
+async def test_a_name_that_looks_like_an_address_is_shown_with_the_real_address(
     open_inbox, daemon, inbox, expect, subtests
 ):
     for name in CLAIMS:
@@ -167,7 +170,7 @@ async def test_a_hostile_subject_is_cut_stays_in_its_place_and_can_be_read_whole
     tab = await open_inbox(inbox, viewport=SMALL)
     await expect(tab.rows).to_have_count(3)
     heights = await tab.rows.evaluate_all(HEIGHTS)
-    assert max(heights) - min(heights) <= 1  # a border
+    assert max(heights) - min(heights) <= 1  # rows may differ by the width of a border
     title, more = tab.reader.get_by_role("heading"), tab.button("Show the whole subject")
     for number, subject in enumerate(reversed(subjects)):
         await tab.rows.nth(number).get_by_role("button").first.click()
@@ -182,7 +185,7 @@ async def test_a_hostile_subject_is_cut_stays_in_its_place_and_can_be_read_whole
         assert await title.evaluate("one => one.getBoundingClientRect().height") == height
 
 
-async def test_a_long_address_fits_with_copy_beside_it_at_every_width(open_inbox, daemon, expect):
+async def test_a_long_address_fits_next_to_the_copy_button_at_every_width(open_inbox, daemon, expect):
     inbox = daemon.create(local_part="a-very-long-local-part-" * 2 + "of-64-characters-x")
     tab = await open_inbox(inbox, **PHONE)
     for width in (320, 360, 768, 1024, 1440):
@@ -199,7 +202,9 @@ async def test_a_long_address_fits_with_copy_beside_it_at_every_width(open_inbox
 CONFIRM = "<a href='https://{0}/confirm?t=9f2c81'>Confirm your e-mail address{1}</a>"
 
 
-async def test_one_button_is_filled_and_never_that_of_a_link_that_is_not_the_senders(open_inbox, daemon, inbox, expect):
+async def test_only_one_button_is_filled_and_never_for_a_link_that_is_not_from_the_sender(
+    open_inbox, daemon, inbox, expect
+):
     host = "accounts.shop.example." * 6 + "evil.example"
     mails = {
         "deceptive": {"html": CONFIRM.format("evil.example", " at shop.example"), "sender": "Shop <a@evil.example>"},
@@ -231,9 +236,7 @@ async def test_one_button_is_filled_and_never_that_of_a_link_that_is_not_the_sen
 
 
 @pytest.mark.parametrize("local_part", ["maria.schneider.26", None], ids=["chosen", "random"])
-async def test_an_address_that_is_shortened_says_so_and_what_is_copied_is_all_of_it(
-    open_inbox, daemon, expect, local_part
-):
+async def test_a_shortened_address_is_marked_and_copied_in_full(open_inbox, daemon, expect, local_part):
     inbox = daemon.create(**{"local_part": f"{local_part}-{time.time_ns()}"} if local_part else {})
     daemon.deliver(inbox.address, "one")
     tab = await open_inbox(inbox, **PHONE)
@@ -251,7 +254,7 @@ async def test_an_address_that_is_shortened_says_so_and_what_is_copied_is_all_of
     assert await tab.pasted() == inbox.address
 
 
-async def test_the_search_keeps_its_place_whatever_comes_and_an_empty_one_says_so(tab, expect):
+async def test_the_search_stays_in_place_and_an_empty_result_is_announced(tab, expect):
     search, title, address = tab.page.get_by_role("searchbox"), tab.page.locator("#mail-title"), await tab.address()
     place, height = await box(search), (await box(title))["top"]
     for subject in ("one", "two"):
@@ -262,12 +265,12 @@ async def test_the_search_keeps_its_place_whatever_comes_and_an_empty_one_says_s
         assert await box(search) == place
     assert "http" not in await tab.list.inner_text()
     await search.fill("nothing like it")
-    await expect(tab.page.get_by_text("No message matches.")).to_be_visible()
+    await expect(tab.page.get_by_text("No messages match.")).to_be_visible()
     assert (await box(search), (await box(title))["top"]) == (place, height)
 
 
 @pytest.mark.parametrize("size", [(720, 450), (360, 225)], ids=["200 %", "400 %"])
-async def test_zoomed_in_the_address_stays_whole_and_copyable(any_tab, size):
+async def test_when_zoomed_in_the_address_can_still_be_read_and_copied_completely(any_tab, size):
     tab = await (await any_tab(viewport=dict(zip(("width", "height"), size, strict=True)))).visit()
     address = await tab.address()
     parts = tab.card.locator(".address > span")
@@ -276,7 +279,7 @@ async def test_zoomed_in_the_address_stays_whole_and_copyable(any_tab, size):
     assert await tab.pasted() == address
 
 
-async def test_on_a_phone_reloading_a_mail_adds_no_step_to_the_way_back(open_inbox, daemon, inbox, expect):
+async def test_on_a_phone_reloading_a_message_adds_no_history_entry(open_inbox, daemon, inbox, expect):
     daemon.deliver(inbox.address, "one")
     tab = await open_inbox(inbox, **PHONE)
     await tab.row("one").tap()
@@ -291,7 +294,7 @@ async def test_on_a_phone_reloading_a_mail_adds_no_step_to_the_way_back(open_inb
     await expect(tab.row("one")).to_be_visible()
 
 
-async def test_a_long_mail_is_printed_on_as_many_sheets_as_it_takes_and_the_list_where_none_is_open(
+async def test_a_long_message_is_printed_on_several_sheets_and_the_list_is_printed_if_no_message_is_open(
     open_inbox, daemon, inbox
 ):
     daemon.deliver(inbox.address, "Long", text="A line.\n\n" * 200)
@@ -308,8 +311,8 @@ def sheets(pdf):
     return len(re.findall(rb"/Type /Page\b", pdf))
 
 
-async def test_the_links_of_a_text_are_where_the_server_says(open_inbox, daemon, inbox, expect):
-    """It counts code points, and the page has no rule of its own: brackets, Chinese and Arabic end where they do there."""
+async def test_links_in_a_text_are_where_the_server_reports_them(open_inbox, daemon, inbox, expect):
+    """The server's offsets count code points, and the page adds no rules for brackets, Chinese or Arabic."""
     found = ["http://static.example/TD-W9970(EU)_V2.pdf", "https://x.example/verify?t=aB3_", "https://x.example/z"]
     text = f"🎉🎉 Guide: {found[0]}\uff0c完成 {found[1]}، **{found[2]}** 🎉 end"
     daemon.deliver(inbox.address, "Links", text=text)
@@ -327,6 +330,86 @@ async def test_the_links_of_a_text_are_where_the_server_says(open_inbox, daemon,
     assert [url for url in asked if "/messages/" in url] == []
 
 
+def outlook_header(separator, *fields):
+    """Return the lines above the message that Outlook quotes."""
+    return "\n".join([separator, *fields, "", *(f"line {number} of what was said before" for number in range(4))])
+
+
+UNDERSCORES = "_" * 32
+TEXT_REPLIES = {
+    "RE: one": outlook_header(
+        UNDERSCORES,
+        "From: Shop <shop@shop.example>",
+        "Sent: Friday, November 27, 2026 2:30 PM",
+        "To: Anna <anna@mail.example>",
+        "Subject: one",
+    ),
+    "AW: zwei": outlook_header(
+        "-----Ursprüngliche Nachricht-----",
+        "Von: Laden <laden@shop.example>",
+        "Gesendet: Freitag, 27. November 2026 14:30",
+        "An: Anna <anna@mail.example>",
+        "Betreff: Re: zwei",
+        "Wichtigkeit: Hoch",
+    ),
+    "RE: trois": outlook_header(
+        "-----Message d'origine-----",
+        "De : Boutique <boutique@shop.example>",
+        "Envoyé : vendredi 27 novembre 2026 14:30",
+        "À : Anna <anna@mail.example>",
+        "Objet : trois",
+    ),
+    "Re: cuatro": outlook_header(
+        "-----Mensaje original-----",
+        "De: Tienda <tienda@shop.example>",
+        "Enviado el: viernes, 27 de noviembre de 2026 14:30",
+        "Para: Anna <anna@mail.example>",
+        "CC: Ben <ben@mail.example>",
+        "Asunto: cuatro",
+    ),
+    "رد: خمسة": outlook_header(
+        UNDERSCORES,
+        "من: متجر <shop@shop.example>",
+        "تم الإرسال: الجمعة، ٢٧ نوفمبر ٢٠٢٦ ٢:٣٠ م",
+        "إلى: Anna <anna@mail.example>",
+        "الموضوع: خمسة",
+    ),
+}
+WHOLE_TEXTS = {
+    "Re: a signature": f"{UNDERSCORES}\nAnna Shop, 12:30\nphone: 1\nfax: 2\nweb: 3\nmail: 4\nline 2 of what was said before",
+    "Re: a ticket": outlook_header(
+        "----- Your ticket -----", "Name: Anna", "Opened: 12:30", "Status: open", "Topic: printers"
+    ),
+    "Fwd: one": TEXT_REPLIES["RE: one"],
+    "A newsletter": outlook_header(UNDERSCORES, "A: 12:30", "B: b", "C: c", "D: A newsletter"),
+}
+
+
+async def test_a_text_is_folded_from_the_line_where_outlook_quotes_a_message_with_the_same_subject(
+    open_inbox, daemon, inbox, expect, subtests
+):
+    for subject, text in (TEXT_REPLIES | WHOLE_TEXTS).items():
+        daemon.deliver(inbox.address, subject, text=f"Your new code is 482913.\n\n{text}\n")
+    daemon.deliver(inbox.address, "Re: nothing else", text=TEXT_REPLIES["RE: one"].replace(": one", ": nothing else"))
+    tab = await open_inbox(inbox)
+    text, toggle = tab.reader.locator("pre.text"), tab.reader.get_by_text("Quoted text")
+    line = text.get_by_text("line 2 of what")
+    for subject in TEXT_REPLIES:
+        with subtests.test(subject):
+            await tab.open(subject)
+            await expect(toggle).to_be_visible()
+            await expect(line).to_be_hidden()
+            await expect(text.first).to_have_text("Your new code is 482913.")
+            await toggle.click()
+            await expect(line).to_be_visible()
+    for subject in (*WHOLE_TEXTS, "Re: nothing else"):
+        with subtests.test(subject):
+            await tab.open(subject)
+            await expect(line).to_be_visible()
+            await expect(tab.reader.locator("[aria-busy=true]")).to_have_count(0)
+            await expect(toggle).to_have_count(0)
+
+
 async def test_quoted_lines_of_a_text_are_folded_and_open_with_their_links(open_inbox, daemon, inbox, expect):
     quoted = "".join(f"> line {number} https://shop.example/{number}\n" for number in range(4))
     daemon.deliver(inbox.address, "Re: one", text=f"🎉 Agreed.\n\nAlice wrote:\n{quoted}\nBye\n> only one\n")
@@ -337,3 +420,100 @@ async def test_quoted_lines_of_a_text_are_folded_and_open_with_their_links(open_
     await tab.reader.get_by_text("Quoted text").click()
     await expect(tab.reader.get_by_role("link", name="https://shop.example/2")).to_be_visible()
     assert "Agreed." in await tab.reader.locator("pre.text").first.inner_text()
+
+
+HEADER = (
+    "<b>From:</b> Shop &lt;shop@shop.example&gt;<br><b>Sent:</b> Friday, November 27, 2026 2:30 PM<br>"
+    "<b>To:</b> Anna &lt;anna@mail.example&gt;<br><b>Subject:</b> {0}"
+)
+RULE = "border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0in 0in 0in"
+LINES = "".join(f"<div>line {number} of what was said before</div>" for number in range(6))
+REPLIES = {
+    "Re: Gmail": "<div dir=ltr>Agreed.</div><br><div class=gmail_quote><div class=gmail_attr>Alice wrote:<br></div>"
+    f"<blockquote class=gmail_quote style='margin:0 0 0 .8ex'><div dir=ltr>{LINES}</div></blockquote></div>",
+    "AW: Apple": "<body style='word-wrap:break-word'>Agreed.<br><div><br><blockquote type='cite'><div>Alice wrote:</div>"
+    f"<br><div>{LINES}</div></blockquote></div><br></body>",
+    "Re: Thunderbird": f"<div class=moz-cite-prefix>Alice wrote:</div><blockquote type=cite cite='mid:1@shop.example'>{LINES}"
+    f"<blockquote type=cite>{LINES}</blockquote></blockquote><p>Agreed.</p>",
+    "回复: Proton": f"<div>Agreed.</div><div class=protonmail_quote>Alice wrote:<blockquote class=protonmail_quote>{LINES}"
+    "</blockquote></div>",
+    "Re: Outlook.com": "<div>Agreed.</div><div id=appendonsend></div><hr style='display:inline-block;width:98%'>"
+    f"<div id=divRplyFwdMsg dir=ltr><font face=Calibri>{HEADER.format('Outlook.com')}</font><div>&nbsp;</div></div><div>{LINES}</div>",
+    "RE: Windows": "<div class=WordSection1><p class=MsoNormal>Agreed.</p><div>"
+    f"<div style='{RULE}'><p class=MsoNormal>{HEADER.format('RE: Windows')}</p></div></div>"
+    f"<p class=MsoNormal>&nbsp;</p>{LINES}<blockquote type=cite>{LINES}</blockquote></div>",
+    "AW: Outlook auf Deutsch": "<div class=WordSection1><p class=MsoNormal>Agreed.</p>"
+    "<div style='border-style:solid none none;border-width:1pt medium medium;padding:3pt 0cm 0cm'><p><b>Von:</b> Laden<br>"
+    "<b>Gesendet:</b> Freitag, 27. November 2026 14:30<br><b>An:</b> Anna<br><b>Betreff:</b> Outlook auf Deutsch</p></div>"
+    f"{LINES}</div>",
+    "Re: Outlook on a phone": "<div dir=ltr>Agreed.</div><div id=mail-editor-reference-message-container><hr>"
+    f"<div id=divRplyFwdMsg>{HEADER.format('x')}</div>{LINES}</div>",
+    "R: Hotmail": f"<div dir=ltr>Agreed.<br><div><hr id=stopSpelling>From: shop@shop.example<br>Subject: x<br>{LINES}</div></div>",
+    "RE: Exchange": "<p><font size=2>Agreed.<br><br>-----Original Message-----<br>From: Shop<br>Sent: Friday, November 27, 2026 2:30 PM"
+    f"<br>To: Anna<br>Subject: Exchange<br><br></font></p>{LINES}",
+    "Re: Outlook in a table": f"<table><tr><td>Agreed.<hr><div id=x_divRplyFwdMsg>{HEADER.format('x')}</div>{LINES}</td></tr></table>",
+    "Re: hostile": "<style>details,summary,.quoted,[class]{display:none!important;opacity:0!important;"
+    "font-size:0!important;color:white!important}blockquote{display:block!important}</style>"
+    f"Agreed.<blockquote type=cite>{LINES}</blockquote>",
+}
+WHOLE = {
+    "Re: a design": f"<p>Our readers say:</p><blockquote class=quote style='border-left:3px solid'>{LINES}</blockquote>",
+    "Fwd: Gmail": "<div dir=ltr>See below.</div><div class=gmail_quote><div class=gmail_attr>Forwarded message</div>"
+    f"<blockquote class=gmail_quote>{LINES}</blockquote></div>",
+    "A newsletter": f"<p>News</p><blockquote type=cite>{LINES}</blockquote>",
+    "Re: nothing else": f"<div>\n<blockquote type=cite>{LINES}</blockquote>\n</div>",
+    "Re: short": "<p>Agreed.</p><blockquote type=cite><div>line 2 of what was said before</div></blockquote>",
+    "Fwd: Outlook": f"<div>See below.</div><hr><div id=divRplyFwdMsg>{HEADER.format('Outlook')}</div>{LINES}",
+    "Re: only Outlook": f"<div><hr><div id=divRplyFwdMsg>{HEADER.format('x')}</div>{LINES}</div>",
+    "Re: a ruled footer": f"<p>News</p><div style='{RULE}'><b>Phone:</b> 1<br><b>Open:</b> 8:30<br><b>Web:</b> 2<br><b>Mail:</b> 3</div>{LINES}",
+    "Re: a different subject": f"<p>News</p><div style='{RULE}'>{HEADER.format('x')}</div>{LINES}",
+}
+
+
+@pytest.mark.browsers("firefox")
+async def test_a_quote_in_the_html_of_a_reply_is_folded_and_opens_with_a_tap(
+    open_inbox, daemon, inbox, expect, subtests
+):
+    for subject, html in (REPLIES | WHOLE).items():
+        daemon.deliver(inbox.address, subject, html=html)
+    tab = await open_inbox(inbox)
+    line, toggle = tab.mail.get_by_text("line 2 of what").first, tab.mail.get_by_text("Quoted text")
+    for subject in REPLIES:
+        with subtests.test(subject):
+            await tab.open(subject)
+            await expect(toggle).to_be_visible()
+            await expect(toggle).to_have_count(1)
+            await expect(line).to_be_hidden()
+            await expect(tab.mail.get_by_text("Agreed.")).to_be_visible()
+            await toggle.click()
+            await expect(line).to_be_visible()
+    for subject in WHOLE:
+        with subtests.test(subject):
+            await tab.open(subject)
+            await expect(line).to_be_visible()
+            await expect(toggle).to_have_count(0)
+
+
+@pytest.mark.browsers("firefox", "webkit")
+@pytest.mark.parametrize("subject", ["Re: Gmail", "Re: Outlook.com"])
+async def test_a_folded_quote_opens_where_a_frame_runs_no_scripts(open_inbox, daemon, inbox, expect, subject):
+    daemon.deliver(inbox.address, subject, html=REPLIES[subject])
+    tab = await open_inbox(inbox)
+    await tab.open(subject)
+    await expect(tab.mail.get_by_text("line 2 of what")).to_be_hidden()
+    click = "document.querySelector('iframe').contentDocument.querySelector('summary').click()"
+    await tab.page.evaluate(click)  # WebKit's driver cannot click in a frame
+    await expect(tab.mail.get_by_text("line 2 of what")).to_be_visible()
+
+
+@pytest.mark.parametrize("subject", ["Re: Gmail", "Re: Outlook.com"])
+async def test_a_folded_quote_is_printed(open_inbox, daemon, inbox, expect, subject):
+    daemon.deliver(inbox.address, subject, html=REPLIES[subject])
+    tab = await open_inbox(inbox)
+    await tab.open(subject)
+    await expect(tab.mail.get_by_text("line 2 of what")).to_be_hidden()
+    await tab.page.emulate_media(media="print")
+    shown = "document.querySelector('iframe').style.setProperty('display', 'block', 'important')"
+    await tab.page.evaluate(shown)  # make the frame visible, because it contains the printed content
+    await expect(tab.mail.get_by_text("line 2 of what")).to_be_visible()
+    await expect(tab.mail.get_by_text("Quoted text")).to_be_hidden()

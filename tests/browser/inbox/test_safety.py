@@ -1,4 +1,4 @@
-"""Hostile mail in the inbox: it comes by SMTP and is opened in every form; nothing of it runs, loads, or becomes markup."""
+"""Hostile mail, sent over SMTP and opened in every mode: it runs no script, loads no resource and adds no markup."""
 
 import re
 from base64 import b64encode
@@ -12,7 +12,8 @@ from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 
-# Payloads by name. RUN is a call that rings the alarm with the payload's name, and URL an address with it.
+# The payloads, by name. RUN stands for a call that raises an alarm with the payload's name, and URL for a URL that
+# contains the name.
 HTML = {
     "script": "<script>RUN</script>",
     "script-src": "<script src=URL></script>",
@@ -67,7 +68,7 @@ HTML = {
     "xml": "<?xml-stylesheet href='javascript:RUN'?><!DOCTYPE x SYSTEM 'URL'><x>&#60;script>RUN</x>",
 }
 
-# These swallow what follows, or are read in another way the second time.
+# Payloads that swallow the markup after them, or that are parsed differently when they are parsed again.
 MUTANTS = {
     "mxss-noscript": "<noscript><p title='</noscript><img src=x onerror=RUN>'>",
     "mxss-style": "<style><!--</style><img title='--><img src=x onerror=RUN>'>",
@@ -109,7 +110,8 @@ HREFS = {
     "href-intent": "intent://evil.example#Intent;scheme=javascript;end",
 }
 
-# Where no markup is expected: subjects, names, addresses, file names, media types, header values, plain text.
+# Payloads for places where no markup is expected: subjects, names, addresses, file names, media types, header values,
+# plain text.
 TEXTS = {
     "text-script": "<script>RUN</script>",
     "text-img": "<img src=x onerror=RUN>",
@@ -144,7 +146,7 @@ def armed(name):
 
 
 def paired(names):
-    """Return them in pairs, of which the last may be one alone."""
+    """Return the names in pairs; the last pair may contain only one name."""
     return [names[first : first + 2] for first in range(0, len(names), 2)]
 
 
@@ -154,7 +156,10 @@ def encoded(text):
 
 
 def mail(closed, mutant, href, text):
-    """Return a mail with payloads at each place: ``mutant`` may swallow what follows, ``text`` is at all that are no HTML."""
+    """Return a message with payloads in every place.
+
+    ``mutant`` may swallow the markup after it, and ``text`` is plain text.
+    """
     said, inert = armed(text), re.sub(r'[^!-~]|["\\]', " ", armed(text)[:200])
     html = f"<p>A mail</p><a href='{armed(href)}'>Confirm your address</a>{''.join(map(armed, closed))}{armed(mutant)}"
     return (
@@ -177,7 +182,7 @@ def folded(text):
 
 
 class Inbox:
-    """The page on an inbox of its own, with an alarm for whatever a mail must not do."""
+    """The page with its own inbox, and a record of the alarms raised by a message's forbidden actions."""
 
     def __init__(self, page, daemon, inbox):
         self.page = page
@@ -211,7 +216,7 @@ class Inbox:
 
 
 async def arm(page):
-    """Report to the open inbox whatever a mail must not do."""
+    """Report each forbidden action of a message to the open inbox."""
 
     def tell(name):
         def tell_it(thing):
@@ -236,7 +241,7 @@ async def guarded_page(shared_pages):
 
 @pytest.fixture
 async def open_inbox(daemon, guarded_page, shared_pages, keep):
-    """Return a function that opens an inbox with these mails."""
+    """Return a function that opens an inbox with these messages."""
 
     async def start(*mails):
         one = Inbox(guarded_page, daemon, daemon.create())
@@ -253,7 +258,7 @@ async def open_inbox(daemon, guarded_page, shared_pages, keep):
     assert shared_pages._complaints == []
 
 
-async def test_nothing_of_a_hostile_mail_runs_or_loads_or_becomes_markup_of_the_page(open_inbox):
+async def test_no_part_of_a_hostile_message_runs_loads_or_becomes_markup_of_the_page(open_inbox):
     names = [
         (closed, mutant or "plaintext", href or "href-js", text or "text-img")
         for closed, mutant, href, text in zip_longest(paired(list(HTML)), MUTANTS, HREFS, TEXTS)
@@ -261,12 +266,12 @@ async def test_nothing_of_a_hostile_mail_runs_or_loads_or_becomes_markup_of_the_
     inbox = await open_inbox(*(mail(*each) for each in names))
     for row, each in enumerate(reversed(names)):
         assert (each, await inbox.read(row), inbox.alarms) == (each, UNTOUCHED, [])
-    await inbox.page.wait_for_timeout(300)  # what would come late, such as a refresh
+    await inbox.page.wait_for_timeout(300)  # wait for delayed effects, such as a refresh
     assert inbox.alarms == []
     assert await inbox.page.title() == "tmpmaild"
 
 
-async def test_the_alarm_rings_for_a_page_where_payloads_may_run(open_inbox):
+async def test_the_alarm_is_raised_in_a_page_where_payloads_may_run(open_inbox):
     inbox = await open_inbox(mail(["script"], "plaintext", "href-js", "text-img"))
     await inbox.page.context.route("https://evil.example/**", lambda route: route.abort())
     other = await inbox.page.context.new_page()
@@ -277,7 +282,7 @@ async def test_the_alarm_rings_for_a_page_where_payloads_may_run(open_inbox):
     assert (await inbox.read(0))["text"] == ["<form></form>"]
 
 
-async def test_the_frame_holds_even_what_no_sanitiser_has_seen(daemon, browser, keep):
+async def test_the_frame_contains_even_unsanitised_payloads(daemon, browser, keep):
     context = await browser.new_context(viewport={"width": 1440, "height": 900})
     await context.route("https://evil.example/**", lambda route: route.abort())
     inbox = Inbox(await arm(await context.new_page()), daemon, daemon.create())
@@ -285,7 +290,7 @@ async def test_the_frame_holds_even_what_no_sanitiser_has_seen(daemon, browser, 
     await inbox.visit(keep)
     served = {}
     await context.route("**/view/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", **served))
-    # What swallows the rest is in a document of its own, which the sandbox holds too.
+    # Each payload that swallows the markup after it gets its own document, which is also sandboxed.
     documents = [f"<iframe srcdoc='{escape(armed(name))}'></iframe>" for name in MUTANTS]
     for payloads in (map(armed, HTML), documents):
         served["body"] = f"<!doctype html>{''.join(payloads)}"
@@ -298,7 +303,7 @@ async def test_the_frame_holds_even_what_no_sanitiser_has_seen(daemon, browser, 
 HIDING = "\u061c\u200b\u200e\u200f\u202a\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\0\x1b"
 
 
-async def test_characters_that_hide_or_turn_text_around_are_not_shown_beside_ours(open_inbox):
+async def test_characters_that_hide_or_reverse_text_are_not_shown_next_to_the_pages_text(open_inbox):
     said = f"invoice{HIDING}fdp.exe"
     inbox = await open_inbox(
         f"From: {encoded(said)} <mallory@evil.example>\r\nSubject: {encoded(said)}\r\n"
@@ -314,7 +319,7 @@ async def test_characters_that_hide_or_turn_text_around_are_not_shown_beside_our
     assert (await inbox.page.locator(".attachments b").text_content()).startswith(name)
 
 
-# What the link is, what its text says, the host that is shown, and whether there is a warning that names the other one.
+# A link's URL and text, the displayed host, and whether a warning names the other host.
 LINKS = {
     "plain": ("https://shop.example/confirm", "Confirm your address", "shop.example", False),
     "same site": ("https://click.shop.example/confirm", "https://shop.example/confirm", "click.shop.example", False),
@@ -347,7 +352,7 @@ LINKS = {
 }
 
 
-async def test_a_link_shows_the_host_that_it_leads_to_and_warns_of_another_in_its_text(open_inbox):
+async def test_a_link_shows_its_target_host_and_warns_if_its_text_names_a_different_host(open_inbox):
     def with_link(href, text):
         html = f"<p>Please confirm your e-mail address: <a href='{href}'>{text}</a></p>"
         return f"Subject: Confirm\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{html}\r\n".encode()
@@ -361,7 +366,7 @@ async def test_a_link_shows_the_host_that_it_leads_to_and_warns_of_another_in_it
     assert shown == {name: (host, warns) for name, (*_, host, warns) in reversed(LINKS.items())}
 
 
-async def test_what_is_copied_is_the_code_that_is_shown_without_hidden_characters(open_inbox):
+async def test_the_copied_code_is_the_shown_code_without_hidden_characters(open_inbox):
     inbox = await open_inbox("Subject: x\r\n\r\nYour verification code: 48\u200b29\u202e13\r\n".encode())
     await inbox.page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     await inbox.page.locator("#reader .code button").click()

@@ -1,4 +1,4 @@
-"""Small and low screens, and forced colours: what is said, chosen or new is in sight."""
+"""Small and low screens, and forced colours: messages, selections and notices are visible."""
 
 import re
 
@@ -20,9 +20,9 @@ OVERFLOWS = "() => document.scrollingElement.scrollWidth > innerWidth"
 HEIGHT, BOTTOM = (f"one => one.getBoundingClientRect().{name}" for name in ("height", "bottom"))
 
 
-# Chromium complains of what is evaluated in a frame without scripts; there it is tests/browser/test_templates.py.
+# Chromium logs errors for scripts in a sandboxed frame; tests/browser/test_templates.py covers Chromium instead.
 @pytest.mark.parametrize("browser_name", ["firefox", "webkit"])
-async def test_a_mail_that_is_too_wide_is_smaller_in_all_its_parts_until_its_button_which_is_in_sight_is_pressed(
+async def test_a_message_that_is_too_wide_is_shrunk_as_a_whole_until_its_visible_button_is_pressed(
     open_inbox, daemon, inbox, expect
 ):
     daemon.deliver(inbox.address, "Wide", html=WIDE_MAIL)
@@ -32,7 +32,8 @@ async def test_a_mail_that_is_too_wide_is_smaller_in_all_its_parts_until_its_but
     await expect(inner).to_be_visible()
     assert not await outer.evaluate(OVERFLOWS)
     assert abs(await inner.evaluate(HEIGHT) - await outer.evaluate(HEIGHT)) <= 2
-    await expect(tab.mail.get_by_role("checkbox")).to_have_count(0)  # of a view that has a tab of its own
+    # A checkbox is shown only in a view that has its own tab.
+    await expect(tab.mail.get_by_role("checkbox")).to_have_count(0)
     button = tab.reader.get_by_title("Show at full size")
     assert 0 < await button.evaluate(BOTTOM) <= 640
     await button.click()
@@ -56,7 +57,7 @@ async def test_on_a_small_tablet_the_address_is_one_line(visit):  # noqa: F811
     assert parts[0]["y"] == parts[1]["y"]
 
 
-async def test_on_a_low_screen_the_address_is_a_line_that_stays_and_mail_is_in_sight(visit):  # noqa: F811
+async def test_on_a_low_screen_the_address_is_a_fixed_line_and_mail_is_visible(visit):  # noqa: F811
     one = await visit(viewport={"width": 740, "height": 360}, has_touch=True, is_mobile=True)
     await one.another()
     await one.page.locator("#inboxes [aria-current]").nth(1).wait_for(state="attached")
@@ -70,7 +71,7 @@ async def test_on_a_low_screen_the_address_is_a_line_that_stays_and_mail_is_in_s
     assert await one.page.evaluate(OVERFLOWING) == []
 
 
-async def test_with_forced_colours_what_is_open_chosen_unread_or_left_is_seen(visit):  # noqa: F811
+async def test_with_forced_colours_open_selected_unread_and_other_states_are_visible(visit):  # noqa: F811
     one = await visit(**WIDE, forced_colors="active")
     await one.another()
     await one.page.locator("#inboxes [aria-current]").nth(1).wait_for()
@@ -85,7 +86,7 @@ LONG_MAIL = "<div style='height:1800px'>long</div>"
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_on_a_phone_the_frame_of_a_mail_is_as_high_as_the_mail_and_the_page_alone_scrolls(
+async def test_on_a_phone_the_frame_is_as_high_as_its_message_and_only_the_page_scrolls(
     open_inbox, daemon, inbox, expect
 ):
     daemon.deliver(inbox.address, "Long", html=LONG_MAIL)

@@ -1,4 +1,4 @@
-"""One inbox in several tabs, and what a tab shows while the daemon is away."""
+"""One inbox in several tabs, and the state of a tab while the daemon is unavailable."""
 
 import pytest
 
@@ -15,7 +15,7 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
     await second.open("one")
     await second.button("Delete message").click()
     await second.until_subjects("two")
-    await second.page.reload()  # which sends the deletion, and once more where the page was left before the answer
+    await second.page.reload()  # a reload sends the deletion, twice if the page is left before the response arrives
     for one in (tab, second):
         await one.until_subjects("two")
     await tab.page.close()
@@ -26,7 +26,7 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab, expect):
+async def test_an_address_deleted_in_one_tab_disappears_from_the_other_tab(tab, new_tab, expect):
     second = await (await (await new_tab(beside=tab)).visit()).until_live()
     await second.end()
     for one in (tab, second):
@@ -34,7 +34,7 @@ async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone_and_nothing_is_missed_or_doubled_when_it_is_back(
+async def test_messages_stay_readable_without_the_daemon_and_no_message_is_lost_or_duplicated_afterwards(
     mortal_daemon, any_tab, expect
 ):
     daemon = mortal_daemon
@@ -46,7 +46,7 @@ async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone_and_nothi
     daemon.stop()
     await expect(tab.state).to_contain_text("Connection lost.")
     await tab.button("Try now").click()
-    await expect(tab.state).to_contain_text("Next try in")
+    await expect(tab.state).to_contain_text("Retrying in")
     for subject, text in (("two", "the second text"), ("one", "the first text")):
         await tab.open(subject)
         assert await tab.reader.get_by_text(text).is_visible()
@@ -63,7 +63,7 @@ async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone_and_nothi
 AWAY = "(event) => dispatchEvent(new PageTransitionEvent(event, { persisted: true }))"
 
 
-async def test_a_page_that_is_kept_for_back_leaves_the_stream_to_others_and_is_up_to_date_when_it_is_back(tab, new_tab):
+async def test_a_page_in_the_back_forward_cache_releases_the_stream_and_is_updated_when_it_returns(tab, new_tab):
     second = await (await (await new_tab(beside=tab)).visit()).until_live()
     address = await tab.address()
     async with second.page.expect_request("**/events"):

@@ -1,4 +1,4 @@
-"""What the inbox says of who sent a mail: nothing where nobody checks, else as soon as it is known."""
+"""The inbox shows the result of sender authentication once it is known, or no result if senders are not checked."""
 
 from threading import Event
 
@@ -9,7 +9,7 @@ from zones import Zones, text_record
 
 from .test_access import OVERFLOWING
 
-BROWSERS = ("chromium", "firefox", "webkit")  # a domain each: the answers of the DNS are kept for a while
+BROWSERS = ("chromium", "firefox", "webkit")  # each browser has its own domain, because DNS responses are cached
 ZONE = "".join(
     text_record(f"_dmarc.{name}.example", "v=DMARC1; p=reject") + text_record(f"{name}.example", f"v=spf1 {sends} -all")
     for name, sends in (("bank", "ip4:192.0.2.1"), *((name, "ip4:127.0.0.1") for name in BROWSERS))
@@ -29,7 +29,7 @@ def daemon(share_daemon, zones):
 
 
 class Sender:
-    """Sends mail by our host to an inbox; that host is the one of ``domain``, whatever the mail says."""
+    """Sends messages to an inbox from this host, which is authorised for ``domain``, with any From field."""
 
     def __init__(self, daemon, inbox, domain):
         self.daemon, self.inbox, self.domain = daemon, inbox, domain
@@ -46,14 +46,16 @@ def sender(daemon, inbox, browser_name):
 
 @pytest.fixture
 def answering(zones, monkeypatch):
-    """Return an event that the resolver waits for."""
+    """Return an event; the resolver responds only after it is set."""
     answering = Event()
     monkeypatch.setattr(zones, "spoil", lambda wire: wire if answering.wait(20) else None)
     return answering
 
 
 @pytest.mark.browsers("firefox", "webkit")
-async def test_it_is_said_by_the_sender_and_in_the_list_as_soon_as_it_is_known(open_inbox, answering, sender, expect):
+async def test_the_verdict_is_shown_with_the_sender_and_in_the_list_as_soon_as_it_is_known(
+    open_inbox, answering, sender, expect
+):
     ours = sender.domain
     tab = await open_inbox(sender.inbox)
     sender.send("ours")
@@ -84,9 +86,7 @@ async def test_it_is_said_by_the_sender_and_in_the_list_as_soon_as_it_is_known(o
     )
 
 
-async def test_in_german_at_320_pixels_a_long_name_that_does_not_hold_fits_with_all_of_the_reasons(
-    open_inbox, sender, expect
-):
+async def test_in_german_at_320_pixels_a_long_unverified_name_fits_with_all_reasons(open_inbox, sender, expect):
     sender.send("fremd", f"{'filiale-im-bahnhof.' * 5}bank.example")
     tab = await open_inbox(sender.inbox, **PHONE)
     await tab.row("fremd").click()

@@ -1,0 +1,31 @@
+// Shared parts of button handlers: showing errors as text, preventing concurrent calls, and copying.
+
+import { announce, toast } from "./alerts.js";
+import { ApiError } from "./api.js";
+import { copy, h, icon } from "./dom.js";
+import { knows, t } from "./words.js";
+
+// Return the text for an API error; all other errors are bugs and are rethrown.
+export function wordsOf(error) {
+  if (!(error instanceof ApiError)) throw error;
+  const key = `error-${error.code}`;
+  return t(knows(key) ? key : "error-other", { code: error.code, n: Math.max(1, error.retryAfterSeconds) });
+}
+
+// Return a handler that ignores calls while it is still running, and shows API errors.
+export function attempt(task) {
+  let busy = false;
+  return async (...given) => {
+    if (busy) return;
+    busy = true;
+    await task(...given).catch((error) => toast(wordsOf(error))).finally(() => (busy = false));
+  };
+}
+
+export async function copyText(text, { currentTarget: pressed }) {
+  if (!(await copy(text))) return toast(t("copy-failed"));
+  announce(t("copied"));
+  const before = (pressed.label ??= [...pressed.childNodes]);
+  pressed.replaceChildren(icon("done"), before.length > 1 ? h("span", t("copied")) : "");
+  setTimeout(() => pressed.replaceChildren(...before), 1500);
+}
