@@ -1,4 +1,4 @@
-"""Where the process begins, as ``tmpmaild`` and as ``python -m tmpmaild``: signals first, then what takes time."""
+"""The entry point of ``tmpmaild`` and ``python -m tmpmaild``: sets signal handlers before slow imports."""
 
 import os
 import signal
@@ -6,27 +6,32 @@ import sys
 
 
 def run() -> None:
-    """Run the command line; a daemon that is being loaded survives SIGHUP, and SIGTERM or SIGINT ends it with 0."""
+    """Run the command line.
+
+    While the daemon is loading, SIGTERM and SIGINT make it exit with code 0, and SIGHUP is ignored. However, SIGHUP
+    stops a test service, because it must not outlive its terminal.
+    """
     _open_standard_descriptors()
-    if sys.argv[1:2] == ["serve"]:
-        _set_early_signals()
-    from tmpmaild.cli.main import main  # noqa: PLC0415 - takes longer than a supervisor may wait with a signal
+    if sys.argv[1:2] in (["serve"], ["catch"]):
+        _set_early_signals(ends_on_hangup="catch" in sys.argv[1:2] or "--for-tests" in sys.argv)
+    from tmpmaild.cli.main import main  # noqa: PLC0415 - a signal may arrive during this slow import
 
     main(prog_name="tmpmaild")
 
 
 def _open_standard_descriptors() -> None:
-    """Open /dev/null for each of the first three descriptors that is closed, or a socket would take its number."""
+    """Open /dev/null for each closed standard descriptor; otherwise its number could be assigned to a socket."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+            os.open(os.devnull, os.O_RDWR)  # open() returns the lowest free descriptor
 
 
-def _set_early_signals() -> None:
-    # Until the daemon waits for signals itself. A database that is being opened can be closed at any time.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+def _set_early_signals(*, ends_on_hangup: bool) -> None:
+    # These handlers are used until the daemon handles signals itself. Exiting while a database is being opened is safe.
+    if not ends_on_hangup and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup sets SIG_IGN
+        signal.signal(signal.SIGHUP, lambda *_: None)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
 

@@ -8,16 +8,16 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Network = IPv4Network | IPv6Network
 Networks = Sequence[Network]
 LOCAL = "local"
-"""The client of a Unix socket whose peer does not name one."""
-_MAPPED_BITS = 96  # ::ffff:0:0/96, before an IPv4 address
+"""The client name for connections to a Unix socket that do not specify a client."""
+_MAPPED_BITS = 96  # ::ffff:0:0/96, the prefix of an IPv4 address
 _with_port = re.compile(r"(?:\[([^\[\]]*)\]|([0-9.]+)):[0-9]{1,5}|\[([^\[\]]*)\]").fullmatch
 
 
 @lru_cache(maxsize=4096)
 def client_name(ip: str) -> str:
-    """Return the name under which an IP address is limited; a text that is not an IP address is its own name.
+    """Return the name of the client with this IP address; text that is not an address is returned unchanged.
 
-    An IPv4-mapped IPv6 address is that IPv4 address; IPv6 hosts own a /64 and can change address at will.
+    An IPv4-mapped IPv6 address counts as the IPv4 address. An IPv6 host has a whole /64 and can use any address in it.
     """
     address = parse_ip(ip)
     if address is None:
@@ -29,9 +29,9 @@ def client_name(ip: str) -> str:
 
 @lru_cache(maxsize=4096)
 def client_network(client: str) -> str:
-    """Return the network of a client: an IPv4 /24 or an IPv6 /48, as providers give them out; "" for a name.
+    """Return the IPv4 /24 or IPv6 /48 network of a client, as assigned by providers, or "" for a name.
 
-    A host may have many addresses of its network at once, such as the 65,536 clients of a /48.
+    A host may use many addresses of its network at the same time: a /48 contains 65,536 clients.
     """
     address = parse_ip(client.removesuffix("/64"))
     if address is None:
@@ -50,9 +50,10 @@ def belongs(ip: str, networks: Networks) -> bool:
 
 
 def parse_network(text: str) -> Network:
-    """Read a network, of one address without a length; an IPv4-mapped one is that IPv4 network. Raises ValueError.
+    """Parse a network; without a prefix length it is a single address. Raises ValueError.
 
-    Without the second rule it would hold no address, for ``parse_ip`` returns mapped addresses as IPv4 addresses.
+    An IPv4-mapped network becomes the IPv4 network. Otherwise it would contain no address, because ``parse_ip``
+    converts mapped addresses to IPv4 addresses.
     """
     found = ip_network(text.strip())
     mapped = parse_ip(str(found.network_address))
@@ -62,7 +63,7 @@ def parse_network(text: str) -> Network:
 
 
 def is_public(ip: str) -> bool:
-    """Return whether a listening address may be reachable from the internet; 0.0.0.0 and [::] mean all addresses."""
+    """Return whether a listening address may be reachable from the internet, as 0.0.0.0 and [::] (any address) may."""
     address = parse_ip(ip)
     return address is not None and (address.is_unspecified or address.is_global)
 
@@ -70,9 +71,9 @@ def is_public(ip: str) -> bool:
 def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> tuple[str, bool]:
     """Find the client of a request: the right-most address not added by a trusted proxy.
 
-    ``forwarded_for`` is X-Forwarded-For from left to right. Proxies append on the right, so everything left
-    of the first untrusted address may be forged. A peer named ``LOCAL`` is a proxy by its file permissions. The second
-    value is whether a proxy has named the one before it in a form that is not read: then that proxy is the client.
+    ``forwarded_for`` is X-Forwarded-For from left to right. Proxies append on the right, so all entries to the left of
+    the first untrusted address may be forged. A peer named ``LOCAL`` is trusted because of its file permissions. The
+    second value is true if a proxy has added an entry that cannot be parsed; the client is then that proxy.
     """
     ip = peer
     for hop in reversed(forwarded_for):
@@ -86,7 +87,7 @@ def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> tup
 
 
 def _parse_hop(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address of a hop as proxies write it: also quoted, in brackets, and with a port."""
+    """Parse the address of a hop, which proxies may write in quotes, in brackets, or with a port."""
     bare = text.strip(" \t").removeprefix('"').removesuffix('"')
     match = _with_port(bare)
     return parse_ip(next(filter(None, match.groups()), "") if match else bare)
@@ -94,7 +95,7 @@ def _parse_hop(text: str) -> IPv4Address | IPv6Address | None:
 
 @lru_cache(maxsize=4096)
 def parse_ip(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an IP address, an IPv4-mapped one as that IPv4 address; None for a text that is none."""
+    """Parse an IP address, converting an IPv4-mapped address to IPv4; None if the text is not an address."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Builds all parts of the daemon, runs them and stops them in order. Read this module from top to bottom."""
+"""Creates all parts of the daemon, runs them and stops them in order. Read this module from top to bottom."""
 
 import asyncio
 import gc
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from ipaddress import ip_address
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ from tmpmaild.host.sockets import (
     reachable,
 )
 from tmpmaild.host.status import Served, StatusReport
+from tmpmaild.hostnames import LOOPBACK_HOSTS
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import operator_app, serving_health
 from tmpmaild.http.server import HttpServer
@@ -47,7 +49,7 @@ from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Block, InboxChange, rfc3339
+from tmpmaild.model import Block, InboxChange, Purpose, rfc3339
 from tmpmaild.ratelimit import Buckets, MakeBuckets, RateLimits
 from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.smtp.server import SmtpServer
@@ -65,11 +67,11 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 3.0
 _MAX_METRICS_CONNECTIONS = 100
 _PAGE_REQUESTS_PER_MINUTE = 120
-# How long a thread may keep the GIL while others wait. With Python's default of 5 ms, the event loop would get to do
-# only one thing every 5 ms while a thread parses 10 MiB.
+# How long a thread may keep the GIL while other threads wait. With Python's default of 5 ms, the event loop would run
+# only once every 5 ms while a thread parses 10 MiB.
 _SWITCH_SECONDS = 0.0005
-# The number of middle-generation collections before a collection of the oldest generation; Python's default is 10. The
-# latter stops everything, for 0.1 s with 500 streams, and finds next to nothing.
+# The number of middle-generation collections before a collection of the oldest generation; Python's default is 10. A
+# collection of the oldest generation stops all threads (for 0.1 s with 500 streams) and frees almost nothing.
 _YOUNGER_COLLECTIONS = 50
 
 log = logging.getLogger(__name__)
@@ -78,17 +80,16 @@ Announce = Callable[[list[str], list[str], list[str]], None]
 ReadConfig = Callable[[], Config]
 
 
-async def run(config: Config, announce: Announce, read_again: ReadConfig, *, catch_all: bool = False) -> None:
+async def run(config: Config, announce: Announce, read_again: ReadConfig, *, purpose: Purpose = Purpose.MAIL) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all of them are listening; a ``StartError``
-    that it raises stops the service. ``read_again`` is called in a thread to reload the configuration. With
-    ``catch_all`` every recipient is accepted, and there is a list of all messages.
+    ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all of them are listening. If it raises
+    ``StartError``, the service stops. ``read_again`` reloads the configuration, and is called in a thread.
 
-    Raises ``StartError`` if the service cannot start, ``DatabaseError`` if the database is gone.
+    Raises ``StartError`` if the service cannot start, and ``DatabaseError`` if the database disappears.
     """
     try:
-        await _run(config, announce, read_again, catch_all=catch_all)
+        await _run(config, announce, read_again, purpose)
     except BaseExceptionGroup as group:
         reasons, others = group.split(StartError)
         if others is not None or reasons is None:
@@ -100,17 +101,17 @@ def _first(group: BaseException) -> BaseException:
     return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
 
 
-async def _run(config: Config, announce: Announce, read_again: ReadConfig, *, catch_all: bool) -> None:
+async def _run(config: Config, announce: Announce, read_again: ReadConfig, purpose: Purpose) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
     process.return_large_blocks()
     config = process.within_descriptors(config, process.raise_descriptor_limit())
     loaded = await anyio.to_thread.run_sync(certificate, config)
-    # A database server may be unavailable for a long time; a file is available immediately or never.
+    # A database server may be unavailable for a long time, whereas a file is available immediately or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
         scheduler = FairScheduler()
-        rules = await _noted_rules(config, storage, catch_all=catch_all)
+        rules = await _noted_rules(config, storage, purpose)
         checker = await _checker(config, storage, scheduler)
         check = checker.enqueue if checker else None
         service = inbox_service.build(storage, rules, scheduler, give_memory_back=process.give_back, check=check)
@@ -122,7 +123,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig, *, ca
             parts = _Parts(config, service, storage, loaded, checker, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control_socket, announce)
         if storage.lost.is_set():
-            raise DatabaseError(f"{settings_of(config).name}: gone while it was in use")
+            raise DatabaseError(f"{settings_of(config).name}: disappeared while in use")
 
 
 async def _serve(
@@ -132,7 +133,8 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
             reload_wanted = asyncio.Event()
-            await tasks.start(process.watch, running, reload_wanted)
+            watch = partial(process.watch, running, reload_wanted, stops_on_hangup=parts.stops_on_hangup)
+            await tasks.start(watch)
             await parts.start()
             await parts.control.start(control_socket)
             for forever in (
@@ -150,7 +152,7 @@ async def _serve(
             parts.warn_of_public_catcher()
             try:
                 announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
-            except StartError as error:  # everything is already running and has to be stopped in order
+            except StartError as error:  # all parts are running and must be stopped in order
                 failed = error
                 running.cancel()
             else:
@@ -166,7 +168,7 @@ async def _serve(
 
 
 class _Parts:
-    """The parts of the daemon, connected to each other and to one storage."""
+    """The parts of the daemon, all connected to the same storage."""
 
     def __init__(
         self,
@@ -226,7 +228,7 @@ class _Parts:
         )
 
     def _tell_of_commits(self, config: Config) -> None:
-        """Register the commit listeners in this order: the dispatcher reads, so caches must be updated before it runs.
+        """Register the commit listeners in the right order: caches must be updated before the dispatcher reads them.
 
         Listeners are never removed: without webhooks the dispatcher has nothing to do.
         """
@@ -245,13 +247,18 @@ class _Parts:
 
     @property
     def served(self) -> str:
-        """A description of the domains served and the addresses listened on, for the log."""
+        """A description of the served domains and the listening addresses, for the log."""
         domains = ", ".join(self._service.rules.domains)
         http, smtp, smtps, metrics = (", ".join(names(some)) for some in self._sockets)
         tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
-        tls += f"; SMTP within TLS on {smtps}" if smtps else ""
+        tls += f"; SMTPS on {smtps}" if smtps else ""
         more = f"; metrics on {metrics}" if metrics else ""
         return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
+
+    @property
+    def stops_on_hangup(self) -> bool:
+        """Whether SIGHUP stops the service, as it does for a test service, which must not outlive its terminal."""
+        return self._service.rules.purpose is not Purpose.MAIL
 
     async def start(self) -> None:
         """Accept connections."""
@@ -263,13 +270,12 @@ class _Parts:
         """Log a warning for each HTTP address through which other machines can read all messages."""
         if self._service.catcher is None:
             return
-        for listener in self._sockets.http:
-            if listener.family != socket.AF_UNIX and not ip_address(listener.getsockname()[0]).is_loopback:
-                text = "every recipient is accepted, and everybody who reaches HTTP on %s can read all messages"
-                log.warning(text, name(listener))
+        for listener in _public(self._sockets.http):
+            text = "every recipient is accepted, and anyone who can reach HTTP on %s can read all messages"
+            log.warning(text, name(listener))
 
     def reason_not_ready(self) -> str:
-        """Return the reason that mail and requests cannot be served, "" if they can; does no I/O."""
+        """Return the reason why the service is not ready, or ""; this involves no I/O."""
         if not (self.smtp.listening and self._http.listening):
             return "not listening"
         if self._storage.lost.is_set():
@@ -283,10 +289,9 @@ class _Parts:
         loaded = await anyio.to_thread.run_sync(certificate, config)
         smtp, web = _smtp_settings(config, self._service.rules), _http_settings(config, self._sockets)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
-        catch_all = self._service.rules.catch_all
-        rules = await _noted_rules(config, self._storage, catch_all=catch_all)
+        rules = await _noted_rules(config, self._storage, self._service.rules.purpose)
         await self._storage.change_limits(settings_of(config))
-        # Nothing below can fail or wait, so a configuration is never applied only in part.
+        # None of the following statements can fail or wait, so a configuration is never applied only in part.
         self._service.change_rules(rules)
         self._tell_of_commits(config)
         self.smtp.change_settings(smtp, loaded.tls)
@@ -301,7 +306,7 @@ class _Parts:
         return Outcome(self.served, needing_restart(self._started_with, config), certificate_stayed)
 
     async def stop(self) -> None:
-        """Stop accepting connections, and give open connections the grace period to finish."""
+        """Stop accepting connections, and wait up to the grace period for open connections to finish."""
         self._service.bus.stop()
         async with anyio.create_task_group() as stopping:
             for server in (self.smtp, self._http, self._metrics):
@@ -329,20 +334,21 @@ async def _started_catcher(config: Config, catcher: Catcher) -> None:
         raise StartError(f"{settings_of(config).name}: the inbox for all mail cannot be created: {error}") from error
 
 
-async def _noted_rules(config: Config, storage: Storage, *, catch_all: bool) -> Rules:
-    """Return the rules for addresses after storing the served domains. Raises ``StartError``."""
+async def _noted_rules(config: Config, storage: Storage, purpose: Purpose) -> Rules:
+    """Store the served domains, and return the rules for addresses. Raises ``StartError``."""
     now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
     try:
         retired = await storage.serve_domains(config.domains, now_ms=now_ms, until_ms=until_ms)
     except RequestError as error:
-        raise StartError(f"{settings_of(config).name}: the domains cannot be noted: {error}") from error
+        raise StartError(f"{settings_of(config).name}: the domains cannot be stored: {error}") from error
     ours = hostnames.domains(config.domains)
     for domain, kept_until_ms in retired.items():
-        if domain in ours:  # because of a wildcard
+        if domain in ours:  # a wildcard in the new configuration includes this domain
             continue
-        log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
-    return Rules(config, retired, catch_all)
+        text = "%s accepts no new addresses; it is kept until %s for its existing addresses"
+        log.info(text, domain, rfc3339(kept_until_ms))
+    return Rules(config, retired, purpose)
 
 
 async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
@@ -357,10 +363,10 @@ async def _checker(config: Config, storage: Storage, scheduler: FairScheduler) -
     if not config.senders.resolver:
         return None
     try:
-        from tmpmaild.senders.checker import Checker  # noqa: PLC0415 - needs the extra
-        from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - needs the extra
+        from tmpmaild.senders.checker import Checker  # noqa: PLC0415 - an optional dependency
+        from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
-        missing = f"senders.resolver needs more packages ({error.name} is missing)"
+        missing = f"senders.resolver needs additional packages ({error.name} is missing)"
         raise StartError(f"{missing}: {sys.executable} -m pip install {senders.PACKAGES}") from error
     try:
         resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
@@ -371,13 +377,15 @@ async def _checker(config: Config, storage: Storage, scheduler: FairScheduler) -
 
 def _smtp_settings(config: Config, rules: Rules) -> SmtpSettings:
     section = asdict(config.smtp) | {"hostname": config.host_name}
+    if rules.purpose is not Purpose.MAIL:  # in tests, guessing addresses is harmless
+        section["max_unknown_recipients"] = 0
     if rules.catch_all:
-        section["max_recipients"] = catching.MAX_RECIPIENTS
+        section |= {"max_recipients": catching.MAX_RECIPIENTS, "lenient": True}
     return SmtpSettings(**section, exempt=config.limits.exempt)
 
 
 def _without_share(config: Config) -> Networks:
-    """Return the networks that may open any number of HTTP connections: all users of a proxy share its address."""
+    """Return the networks whose HTTP connections are not limited, including proxies, whose users share an address."""
     return (*config.http.trusted_proxies, *config.limits.exempt)
 
 
@@ -388,14 +396,22 @@ def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
         **asdict(config.http),
         local_url=here,
         smtp=tuple(names(sockets.smtp)),
+        is_public=bool(_public(sockets.http)) or not set(LOOPBACK_HOSTS).issuperset(config.http.allowed_hosts),
         lifetime_seconds=config.addresses.lifetime_seconds,
         exempt=config.limits.exempt,
         access_log=config.log.access,
     )
 
 
+def _public(listeners: Sequence[socket.socket]) -> list[socket.socket]:
+    """Return the listeners that other machines can reach."""
+    return [
+        one for one in listeners if one.family != socket.AF_UNIX and not ip_address(one.getsockname()[0]).is_loopback
+    ]
+
+
 def _set_rates(limits: RateLimits, config: Config, make: MakeBuckets[Buckets]) -> None:
-    """Set the rate limits; where a limit is unchanged, each client keeps its remaining requests."""
+    """Set the rate limits; if a limit is unchanged, clients keep their remaining requests."""
     rate = config.rate_limit
     per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0
     limits.change(make, default=(rate.requests_per_minute, rate.burst), page_per_minute=per_page)

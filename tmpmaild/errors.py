@@ -1,25 +1,26 @@
-"""The tree of all errors that this package raises on purpose; the texts of replies and responses are elsewhere.
+"""All errors that this package raises deliberately. The texts of replies and responses are defined elsewhere.
 
     TmpmaildError
     ├── StartError                 the daemon or a command cannot start; one line for the operator
-    │   ├── ConfigError            one or more mistakes in the configuration
+    │   ├── ConfigError            one or more errors in the configuration
+    │   ├── CannotListen           an address is in use, is not this machine's, or may not be used
     │   └── DatabaseError          the database cannot be used, or is gone
-    │       └── DatabaseRefused    it is damaged, foreign, newer or read-only: the next start would fail in the same way
+    │       └── DatabaseRefused    it is damaged, foreign, newer or read-only; a restart would not help
     ├── CommandError               the running service cannot execute a command; one line for the operator
     └── RequestError               one request or one message cannot be served
         ├── InvalidRequest         the client requested something impossible
-        ├── Unauthorized           a token is required but was not given
+        ├── Unauthorized           a token is required but is missing
         ├── AddressNotFound        no such address (or not for this client)
         ├── AddressExpired         the address has expired or was deleted
         ├── MessageNotFound        the inbox has no message with that id
-        ├── AddressTaken           the name is in use, or was too recently
+        ├── AddressTaken           the name is in use, or was in use recently
         ├── MailboxFull            the inbox, or the share of its creator, is full
-        ├── StorageFull            the database has reached its cap, or the disk is full; may pass after the next sweep
+        ├── StorageFull            the database is at its limit, or the disk is full; the next sweep may help
         ├── StorageUnavailable     the database did not respond; trying again may help
         │   └── StorageLost        the database is gone; the daemon stops, to be restarted
         └── Stopping               the daemon is stopping
 
-``smtp/replies.py`` and ``http/problems.py`` each map the whole ``RequestError`` branch, to replies and to responses.
+``smtp/replies.py`` and ``http/problems.py`` map all subclasses of ``RequestError`` to replies and to responses.
 """
 
 from collections.abc import Sequence
@@ -34,19 +35,23 @@ class StartError(TmpmaildError):
 
 
 class ConfigError(StartError):
-    """The mistakes found in a configuration, one line each, which names the file and the key."""
+    """The errors in a configuration: one line for each, with the file and the key."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("\n".join(mistakes))
         self.mistakes = tuple(mistakes)
 
 
+class CannotListen(StartError):
+    """The daemon cannot listen on one of its addresses."""
+
+
 class DatabaseError(StartError):
-    """The database cannot be used, and has not been changed; or it is gone."""
+    """The database cannot be used and was not changed, or it has been removed."""
 
 
 class DatabaseRefused(DatabaseError):
-    """The database cannot be used as it is; trying again will not help."""
+    """The database cannot be used in its current state; retrying will not help."""
 
 
 class CommandError(TmpmaildError):
@@ -54,13 +59,13 @@ class CommandError(TmpmaildError):
 
 
 class RequestError(TmpmaildError):
-    """One request or message cannot be served."""
+    """A single request or message cannot be processed."""
 
 
 class InvalidRequest(RequestError):
     """The request is well-formed but cannot be fulfilled.
 
-    ``errors`` contains pairs: a JSON pointer (RFC 6901) or a parameter's name, and a description of the expected value.
+    ``errors`` contains pairs of a JSON pointer (RFC 6901) or parameter name, and a description of the expected value.
     """
 
     def __init__(self, *errors: tuple[str, str]) -> None:
@@ -69,15 +74,15 @@ class InvalidRequest(RequestError):
 
 
 class Unauthorized(RequestError):
-    """A token is required but was not given."""
+    """A token is required but is missing."""
 
 
 class AddressNotFound(RequestError):
-    """The address does not exist, or this client may not know about it."""
+    """The address does not exist, or this client is not allowed to know about it."""
 
 
 class AddressExpired(RequestError):
-    """The address lived until ``expired_at_ms`` (Unix time in milliseconds)."""
+    """The address expired at ``expired_at_ms`` (Unix time in milliseconds)."""
 
     def __init__(self, expired_at_ms: int) -> None:
         super().__init__(expired_at_ms)
@@ -89,15 +94,15 @@ class MessageNotFound(RequestError):
 
 
 class AddressTaken(RequestError):
-    """The name is in use, or was within the last 24 hours."""
+    """The name is in use, or was in use within the last 24 hours."""
 
 
 class MailboxFull(RequestError):
-    """The inbox, or its creator's share, is full."""
+    """The inbox is full, or its creator has used up the storage share of a client."""
 
 
 class StorageFull(RequestError):
-    """The database has reached its cap, or the disk its reserve."""
+    """The database has reached its maximum size, or free disk space has reached its minimum."""
 
 
 class StorageUnavailable(RequestError):

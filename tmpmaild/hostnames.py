@@ -1,6 +1,6 @@
-"""Host names as written in mail and configuration, and address literals. This module does no DNS lookups.
+"""Host names and address literals, as they are written in mail and configuration. This module performs no DNS lookups.
 
-Returned names are normalised: lower case, A-labels, no trailing dot. ``*.NAME`` matches every name below ``NAME``, at
+Returned names are normalised: lower case, A-labels, no trailing dot. ``*.NAME`` matches every subdomain of ``NAME``, at
 any depth, but not ``NAME`` itself.
 """
 
@@ -16,7 +16,8 @@ _LABEL = r"(?!-)[a-z0-9-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
 _IPV6_TAG = "[ipv6:"
 WILDCARD = "*."
-# RFC 5892 §2.6 and appendix A: valid in some contexts although they are not letters, marks or digits.
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+# RFC 5892 §2.6 and appendix A: characters that are valid in some contexts although not letters, marks or digits.
 _JOINERS = frozenset("-\u00b7\u0375\u05f3\u05f4\u200c\u200d\u30fb")
 
 
@@ -26,8 +27,8 @@ def to_ascii(name: str) -> str:
     Compatibility forms (full-width letters, the ideographic full stop) are rejected rather than mapped: normalising
     must not turn a name into a different one. Raises ValueError if the result does not consist of LDH labels.
     """
-    if len(name) > MAX_NAME_OCTETS:  # before punycode, which is quadratic
-        raise ValueError("a host name has at most 255 octets")
+    if len(name) > MAX_NAME_OCTETS:  # checked before punycode encoding, which takes quadratic time
+        raise ValueError("a host name has at most 255 bytes")
     ascii_name = name.lower() if name.isascii() else ".".join(map(_a_label, name.split(".")))
     if len(ascii_name) > MAX_NAME_OCTETS or not _NAME(ascii_name):
         raise ValueError("not a host name")
@@ -35,13 +36,16 @@ def to_ascii(name: str) -> str:
 
 
 def to_ascii_or_wildcard(name: str) -> str:
-    """Return what ``to_ascii`` returns for a host name, also if ``*.`` precedes it. Raises ValueError."""
+    """Return the result of ``to_ascii`` for a host name, which may start with ``*.``. Raises ValueError."""
     below = name.removeprefix(WILDCARD)
     return name[: len(name) - len(below)] + to_ascii(below)
 
 
 class Domains:
-    """The names that a list of domains and wildcards matches: ``name in domains`` takes time linear in its labels."""
+    """The names matched by a list of domains and wildcards.
+
+    ``name in domains`` takes time linear in the number of labels.
+    """
 
     __slots__ = ("_names", "_parents")
 
@@ -56,7 +60,7 @@ class Domains:
         parent = name
         while parent := parent.partition(".")[2]:
             if parent in self._parents:
-                return bool(_NAME(name))  # the domain of a path may be no host name: it may contain underscores
+                return bool(_NAME(name))  # the domain of a path may contain underscores, and need not be a host name
         return False
 
 
@@ -73,22 +77,25 @@ class _AnyDomain(Domains):
 
 
 ANY_DOMAIN = _AnyDomain()
-"""The domains of a service that accepts messages to every domain."""
+"""The domains of a service that accepts messages for any domain."""
 
 
 @lru_cache(maxsize=16)
 def domains(names: tuple[str, ...]) -> Domains:
-    """Return the ``Domains`` of these names, cached: they change only with the configuration."""
+    """Return a ``Domains`` object for these names.
+
+    The result is cached, because it changes only with the configuration.
+    """
     return Domains(names)
 
 
 def check_address_literal(literal: str) -> str:
-    """Return ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` in lower case, brackets kept (RFC 5321 §4.1.3).
+    """Return ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` in lower case, with its brackets (RFC 5321 §4.1.3).
 
-    No other tag has ever been registered, so any other tag raises ValueError, as an invalid address does.
+    Raises ValueError for an invalid address, and for a tag other than ``IPv6:``, the only tag that is registered.
     """
     text = literal.lower()
-    if not text.endswith("]") or "%" in text:  # a zone is meaningful on one machine only
+    if not text.endswith("]") or "%" in text:  # an IPv6 zone is meaningful only on one machine
         raise ValueError("not an address literal")
     if text.startswith(_IPV6_TAG):
         IPv6Address(text[len(_IPV6_TAG) : -1])
@@ -103,12 +110,13 @@ def _a_label(label: str) -> str:
     folded = unicodedata.normalize("NFC", label.lower())
     if folded.isascii() or not _is_u_label(folded):  # U+212A KELVIN SIGN would fold to "k"
         raise ValueError("not a U-label")
-    # The codec "idna" is not used: it implements IDNA 2003, which treats "straße" and "strasse" as the same name.
+    # The codec "idna" is not used, because it implements IDNA 2003, which treats "straße" and "strasse" as the same
+    # name.
     return "xn--" + folded.encode("punycode").decode("ascii")
 
 
 def _is_u_label(label: str) -> bool:
-    """Return whether a label follows those rules of RFC 5891 §4.2.3 and RFC 5892 that need no extra tables."""
+    """Check a label against those rules of RFC 5891 §4.2.3 and RFC 5892 that require no tables."""
     stable = unicodedata.normalize("NFKC", label) == label
     hyphens = label.startswith("-") or label.endswith("-") or label[2:4] == "--"
     categories = {unicodedata.category(char)[0] for char in label if char not in _JOINERS}

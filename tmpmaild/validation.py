@@ -1,6 +1,6 @@
-"""Validate named values and find all invalid ones at once, for the configuration and for requests.
+"""Validates named values in the configuration and in requests, and reports all invalid values together.
 
-The caller words the errors and names the place of each.
+The caller formats the error messages and adds the location of each error.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Validator(Struct, frozen=True):
-    """The values that one name accepts.
+    """The values that are valid for one name.
 
-    ``parse`` converts a value of type ``base`` (``object``: any type) into the one to use, or raises ValueError or
-    msgspec's ValidationError; ``expected`` describes what it accepts. With ``many`` the value is a list of at least
+    ``parse`` converts a value of type ``base`` (``object`` for any type), or raises ValueError or msgspec's
+    ValidationError; ``expected`` describes the accepted values. If ``many`` is set, the value is a list of at least
     ``least`` items, and each item is validated. A ``secret`` value is never shown.
     """
 
@@ -35,14 +35,14 @@ class NotShown:
     """A placeholder for a value that must not be shown."""
 
     def __repr__(self) -> str:
-        return "another value (not shown: it may hold a password)"
+        return "a different value (not shown: it may contain a password)"
 
 
 class InvalidValue(Struct, frozen=True):
     """An invalid value.
 
-    ``found`` is UNSET if a required value is missing, ``NotShown`` if it is secret; ``expected`` is empty if the name
-    is unknown. ``index`` is that of the invalid item of a list.
+    ``found`` is UNSET if a required value is missing, and ``NotShown`` if the value is secret. ``expected`` is empty if
+    the name is unknown. ``index`` is the index of the invalid item in a list.
     """
 
     name: str
@@ -57,11 +57,11 @@ class InvalidValue(Struct, frozen=True):
 
 
 class ValidationErrors:
-    """Collects the errors that several checks find in one request, so that one response names them all."""
+    """Collects the errors that several checks find in one request, to report them all in one response."""
 
     def __init__(self) -> None:
         self.errors: list[tuple[str, str]] = []
-        """As those of ``InvalidRequest``."""
+        """The errors, in the form of ``InvalidRequest``."""
 
     def collect(self, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Return the result of ``check``; if it raises ``InvalidRequest``, add its errors and return None."""
@@ -80,7 +80,7 @@ class ValidationErrors:
 def validate(
     given: Mapping[str, object], validators: Mapping[str, Validator]
 ) -> tuple[dict[str, Any], list[InvalidValue]]:
-    """Return the valid values, parsed, and the invalid ones in the order of ``given``, missing values last."""
+    """Return the valid values, parsed, and the invalid values in the order of ``given``, missing values last."""
     values: dict[str, Any] = {}
     invalid: list[InvalidValue] = []
     for name, value in given.items():
@@ -118,6 +118,6 @@ def _validate_one(
 
 
 def _has_type(value: object, base: type) -> bool:
-    if isinstance(value, bool):  # an int in Python, but not here
+    if isinstance(value, bool):  # bool is a subclass of int in Python, but is not accepted as an int here
         return base in (bool, object)
     return isinstance(value, float | int if base is float else base)

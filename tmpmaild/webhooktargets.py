@@ -1,8 +1,8 @@
-"""The URLs and addresses that webhooks may call under the operator's rules. This module does no DNS lookups.
+"""The URLs and addresses that webhooks may call under the operator's rules. This module performs no DNS lookups.
 
-A rule is a host name, ``*.`` and a host name (every name below it, at any depth, but not itself), or a network. Each
-may have a port; without one, it allows 80 and 443. The host of a URL must match a rule. A name must also resolve to a
-public address, or to an address in the network of a rule for that port.
+A rule is a host name, ``*.`` followed by a host name (any subdomain at any depth, but not the name itself), or a
+network. Each rule may have a port; without a port, it allows 80 and 443. The host of a URL must match a rule. A host
+name must also resolve to a public address, or to an address in a rule's network for that port.
 """
 
 import re
@@ -20,7 +20,7 @@ _WEB_PORTS: Final = {"http": 80, "https": 443}
 _MOST_PORT: Final = 65_535
 
 _RULE = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?").fullmatch
-# RFC 3986 §3, without user information or a fragment, which are of no use in a webhook.
+# RFC 3986 §3, but without user information or a fragment, which webhooks do not need.
 _URL = re.compile(
     r"(?i:(https?)://)(?:\[([0-9A-Fa-f:.]+)\]|([^\x00-\x20/?#@:\[\]\\]+))(?::([0-9]{1,5}))?"
     r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?"
@@ -37,7 +37,7 @@ _NOT_PUBLIC: Final = tuple(
             "10.0.0.0/8",
             "100.64.0.0/10",
             "127.0.0.0/8",
-            "168.63.129.16/32",  # Azure's metadata service: looks like a public address
+            "168.63.129.16/32",  # Azure's metadata service, whose address looks public
             "169.254.0.0/16",
             "172.16.0.0/12",
             "192.0.0.0/24",
@@ -50,7 +50,7 @@ _NOT_PUBLIC: Final = tuple(
             "224.0.0.0/3",  # multicast, reserved, broadcast
             "2001::/23",  # Teredo, ORCHID, benchmarking
             "2001:db8::/32",
-            "2002::/16",  # 6to4 contains an IPv4 address
+            "2002::/16",  # 6to4, which contains an IPv4 address
             "3fff::/20",
         ),
     )
@@ -60,7 +60,7 @@ _GLOBAL_UNICAST: Final = ip_network("2000::/3")
 
 
 class Rule(Struct, frozen=True):
-    """A rule that allows ``name``, possibly a wildcard, or ``network``; ``port`` 0 means 80 and 443."""
+    """A rule that allows either ``name``, which may be a wildcard, or ``network``; ``port`` 0 means 80 and 443."""
 
     name: str = ""
     network: Network | None = None
@@ -87,12 +87,12 @@ class Target(Struct, frozen=True):
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an address, not a name."""
+        """Whether the host is an IP address rather than a name."""
         return ":" in self.host or _ENDS_IN_A_NUMBER(self.host) is not None
 
     @property
     def authority(self) -> str:
-        """Host and port as in the Host field (RFC 9110 §7.2)."""
+        """The host and port in the form of the Host field (RFC 9110 §7.2)."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _WEB_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -105,7 +105,7 @@ class Target(Struct, frozen=True):
 def parse_rule(text: str) -> Rule:
     """Parse ``name``, ``*.name`` or a network, each with or without ``:port``; raises ValueError.
 
-    An IPv6 network with a port is in brackets: ``[2001:db8::/32]:8443``.
+    An IPv6 network with a port is written in brackets: ``[2001:db8::/32]:8443``.
     """
     match = (text, None, None) if text.count(":") > 1 and not text.startswith("[") else _rule_parts(text)
     v6, other, digits = match
@@ -137,9 +137,9 @@ def parse_url(text: str) -> Target:
     scheme = scheme.lower()
     port = int(digits or _WEB_PORTS[scheme])
     if not 0 < port <= _MOST_PORT:
-        raise ValueError("there is no such port")
+        raise ValueError("its port is out of range")
     target = Target(scheme, _host(v6, host), port, (path or "/") + (query or ""))
-    if len(target.url) > MOST_URL_CHARACTERS:  # its normal form is stored, and parsed again
+    if len(target.url) > MOST_URL_CHARACTERS:  # the normal form is stored, and must be valid when it is parsed again
         raise ValueError(f"its normal form has more than {MOST_URL_CHARACTERS} characters")
     return target
 
@@ -148,10 +148,10 @@ def _mistake(text: str) -> str:
     scheme, _, rest = text.partition("://")
     authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
     if scheme.lower() not in _WEB_PORTS or not authority:
-        return "it does not begin with http:// or https:// and a host"
+        return "it does not start with http:// or https:// and a host"
     if "@" in authority:
         return "it has user information"
-    return "it has a fragment" if "#" in rest else "it is not a URL as RFC 3986 has it"
+    return "it has a fragment" if "#" in rest else "it is not a valid URL (RFC 3986)"
 
 
 def _host(v6: str | None, host: str) -> str:
@@ -161,7 +161,7 @@ def _host(v6: str | None, host: str) -> str:
         if _ENDS_IN_A_NUMBER(host):
             return str(IPv4Address(host))  # refuses 127.1, 2130706433, 0x7f.0.0.1 and 0177.0.0.1
     except ValueError:
-        raise ValueError("its host looks like an address, but is none in the usual notation") from None
+        raise ValueError("its host looks like an IP address, but is not in the usual notation") from None
     try:
         return hostnames.to_ascii(host)
     except ValueError:
@@ -169,7 +169,7 @@ def _host(v6: str | None, host: str) -> str:
 
 
 def refusal(rules: Iterable[Rule], target: Target) -> str:
-    """Return the reason that no rule allows a URL, as a sentence without a subject; "" if a rule allows it."""
+    """Return the reason why no rule allows a URL, as a clause without a subject, or "" if a rule allows it."""
     if target.is_address:
         found = [rule for rule in rules if _has_address(rule, target.host)]
     else:
@@ -182,7 +182,7 @@ def refusal(rules: Iterable[Rule], target: Target) -> str:
 
 
 def permits_address(rules: Iterable[Rule], target: Target, address: str) -> bool:
-    """Return whether a call to a permitted URL may connect to an address that its host currently has."""
+    """Return whether a call to a permitted URL may connect to this address, to which its host currently resolves."""
     if any(rule.has_port(target.port) and _has_address(rule, address) for rule in rules):
         return True
     return not target.is_address and is_public(address)

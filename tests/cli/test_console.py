@@ -1,4 +1,4 @@
-"""Text for a terminal: harmless, and no wider than it may be."""
+"""Text for a terminal: harmless, and no wider than allowed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ TEXTS = st.text(st.sampled_from("ab 你好e\u0301\u200d👩ü\u202e\x1b"), max_s
 COLUMNS = st.integers(2, 20)
 
 
-def test_columns_are_counted_as_a_terminal_does_what_is_cut_says_so_and_lines_break_between_words():
+def test_columns_are_counted_as_on_a_terminal_cuts_are_marked_and_lines_break_between_words():
     assert [width(text) for text in ("ab", "你好", "e\u0301", "\u200d", "ｱ", "\uff21")] == [2, 4, 1, 0, 1, 2]
     assert [cut("hello", 5), cut("hello", 4), cut("你好", 3), cut("", 1)] == ["hello", "hel…", "你…", ""]
     assert list(wrapped("one two threefour 你好你好", 5)) == ["one", "two", "three", "four", "你好", "你好"]
@@ -17,7 +17,7 @@ def test_columns_are_counted_as_a_terminal_does_what_is_cut_says_so_and_lines_br
 
 
 @given(TEXTS, COLUMNS)
-def test_nothing_is_wider_than_it_may_be(text, columns):
+def test_no_line_is_wider_than_allowed(text, columns):
     assert width(cut(text, columns)) <= columns
     assert all(width(piece) <= columns for piece in wrapped(text, columns))
 
@@ -27,5 +27,5 @@ def test_wrapping_loses_no_more_than_spaces(text, columns):
     assert "".join(wrapped(text, columns)).replace(" ", "") == text.replace(" ", "")
 
 
-def test_what_a_terminal_acts_on_is_replaced():
+def test_control_characters_are_replaced():
     assert shown("a\x1b[2J\x9b\u202e\n", keep="\n") == "a\ufffd[2J\ufffd\ufffd\n"

@@ -1,4 +1,4 @@
-"""``tmpmaild doctor``: what each check says of what it is given, and the whole against a running service."""
+"""``tmpmaild doctor``: the results of each check, and the whole command with a running service."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def levels(results):
 
 @pytest.fixture
 def place():
-    """Return a port that something listens on."""
+    """Yield a socket that listens on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(10)
         yield server
@@ -50,21 +50,21 @@ def port(server):
     return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-# Answers
+# Connections
 
 
 def running(smtp):
-    """Return a service that says it takes mail there."""
+    """Return a running service that reports this SMTP address."""
     where = Served(domains=(), http=(), smtp=[smtp], smtps=(), metrics=())
     return machine.Running(1, Status(version="", uptime_seconds=0, ready=True, reason="", served=where, numbers=None))
 
 
-def test_what_listens_and_is_no_service_is_told(place, monkeypatch):
+def test_a_listener_that_is_not_a_service_is_reported(place, monkeypatch):
     monkeypatch.setattr(machine, "_SECONDS", 0.1)
-    [silent] = machine.answers(Config(), running(port(place)), None)
+    [silent] = machine.check_smtp(Config(), running(port(place)), None)
     assert (silent.level, silent.text.startswith(port(place))) == ("problem", True)
     proxied = Config(smtp=Smtp(trusted_proxies=(ip_network("127.0.0.0/8"),)))
-    assert list(machine.answers(proxied, running(port(place)), None)) == []
+    assert list(machine.check_smtp(proxied, running(port(place)), None)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,20 +74,22 @@ def test_what_listens_and_is_no_service_is_told(place, monkeypatch):
         ({"version": "0.9"}, "warning", f"version 0.9 runs, {__version__} is installed"),
     ],
 )
-def test_a_service_that_is_not_ready_or_another_version_is_told(changed, level, text):
+def test_a_service_that_is_not_ready_or_has_another_version_is_reported(changed, level, text):
     service = running("")
     status = replace(service.status, **{"version": __version__, **changed})
     result = machine._judged(replace(service, status=status), Config())
     assert (result.level, result.text) == (level, text)
 
 
-def test_a_service_without_the_certificate_of_the_configuration_is_told(daemon):
+def test_a_service_without_the_configured_certificate_is_reported(daemon):
     place = f"127.0.0.1:{daemon.smtp_port}"
-    result = machine._answer(place, machine._connected(parse_endpoint(place), tls_first=False), b"a certificate")
-    assert (result.level, "offers no STARTTLS" in result.text) == ("warning", True)
+    result = machine._check_certificate(
+        place, machine._connected(parse_endpoint(place), tls_first=False), b"a certificate"
+    )
+    assert (result.level, "does not offer STARTTLS" in result.text) == ("warning", True)
 
 
-def test_a_resolver_is_asked(place, monkeypatch):
+def test_the_resolver_is_queried(place, monkeypatch):
     with Zones("mail.example.com. 60 IN MX 10 mx.example.com.\n") as zones:
         [answered] = machine.resolver(Config(senders=Senders(resolver=zones.place)))
     assert zones.asked == [("mail.example.com", "MX")]
@@ -125,15 +127,15 @@ def stored(tmp_path):
         ("key.pem", 0o640, ["ok", "ok", "ok"]),
     ],
 )
-def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, expected):
+def test_only_the_service_may_read_the_mail_and_the_key(stored, tmp_path, name, mode, expected):
     (tmp_path / name).chmod(mode)
     assert levels(machine.check_files(stored)) == expected
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of files")
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o2775, 0o777], ids=oct)
-def test_the_advice_for_a_database_in_a_folder_of_root_does_not_lock_the_service_out(tmp_path, mode):
-    """A volume of Kubernetes belongs to root; it is the folder that must change, not the files of the service."""
+def test_the_advice_for_a_database_in_roots_folder_keeps_the_service_able_to_open_it(tmp_path, mode):
+    """On Kubernetes, root owns a volume, so the advice must be to change the folder's owner, not the files' owner."""
     for name in ("tmpmaild.db", "tmpmaild.db-wal", "tmpmaild.db-shm", "tmpmaild.db.lock"):
         (tmp_path / name).touch(mode=0o600)
         os.chown(tmp_path / name, 2525, 2525)
@@ -145,15 +147,16 @@ def test_the_advice_for_a_database_in_a_folder_of_root_does_not_lock_the_service
     assert levels(one for one in machine.check_files(config) if one.check == "database files") == ["ok"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "program", lambda _: ())  # it may be in the tester's own home
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of files")
+def test_files_of_another_user_are_reported(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "program", lambda _: ())  # tests may run the program from a home directory
     os.chown(tmp_path, 1, 1)
     found = list(machine.check_files(stored))
     assert levels(found) == ["problem", "warning", "warning"]
     assert found[0].advice == f"chown 1 {tmp_path}/tmpmaild.db"
     assert "cannot read it" in found[1].text
-    os.chown(tmp_path, 65534, 65534)  # as systemd 257 shows the folder of a dynamic user, who may be in any group
+    # systemd 257 shows a dynamic user's folder with this owner; the user's groups are unknown.
+    os.chown(tmp_path, 65534, 65534)
     (tmp_path / "key.pem").chmod(0o640)
     assert levels(found := list(machine.check_files(stored))) == ["problem", "warning", "ok"]
     assert "the service's user cannot read it" in found[1].text
@@ -167,7 +170,9 @@ def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("mode", "is_dynamic", "expected"), [(0o600, True, 1), (0o600, False, 0), (0o644, True, 0)])
-def test_a_running_service_whose_next_start_cannot_read_the_configuration_is_told(tmp_path, mode, is_dynamic, expected):
+def test_a_configuration_that_the_service_cannot_read_at_its_next_start_is_reported(
+    tmp_path, mode, is_dynamic, expected
+):
     (source := tmp_path / "config.toml").touch()
     source.chmod(mode)
     pid = os.getpid()
@@ -177,7 +182,7 @@ def test_a_running_service_whose_next_start_cannot_read_the_configuration_is_tol
     assert len(said) == expected
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of files")
 def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "program", lambda _: ())
     os.chown(tmp_path, 1, 1)
@@ -190,7 +195,7 @@ def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_pat
     assert levels(machine.check_files(stored)) == ["problem", "warning", "ok"]
 
 
-def test_a_program_that_the_service_cannot_read_is_told(tmp_path, monkeypatch):
+def test_a_program_that_the_service_cannot_read_is_reported(tmp_path, monkeypatch):
     (tmp_path / "pyvenv.cfg").touch(mode=0o644)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     own = machine.Account(tmp_path.stat().st_uid, ())
@@ -214,18 +219,24 @@ def test_missing_files(stored, tmp_path):
 # The machine
 
 
-def test_the_free_space_is_held_against_the_cap_and_the_reserve(tmp_path):
+def test_the_free_space_is_compared_with_the_cap_and_the_reserve(tmp_path):
     def found(cap, reserve):
         limits = {"max_messages_per_inbox": 100, "max_bytes_per_inbox": 1, "max_share_per_creator": 1.0}
         path = tmp_path / "tmpmaild.db"
         return machine.space(SqliteSettings(path=path, max_bytes=cap, reserve_bytes=reserve, **limits))
 
     assert found(MIB, MIB).level == "ok"
-    assert found(MIB, 1 << 60).level == "problem"
-    assert found(shutil.disk_usage(tmp_path).free, MIB).level == "warning"
+    free = shutil.disk_usage(tmp_path).free
+    too_large, too_little = found(free * 11, MIB), found(MIB, 1 << 60)
+    assert {too_large.level, too_little.level} == {"problem"}
+    assert (too_large.advice, too_little.advice) == (
+        "free disk space, or lower storage.max_bytes",
+        "free disk space",  # a lower limit would not be enough
+    )
+    assert found(free, MIB).level == "warning"
 
 
-def test_what_cannot_be_looked_at_is_told(tmp_path):
+def test_files_that_cannot_be_examined_are_reported(tmp_path):
     gone = machine.Running(1 << 30, running("").status)
     assert levels(machine.limits(Config(), gone)) == ["warning"]
     (tmp_path / "tmpmaild.db").write_bytes(b"no database at all, but long enough to look at " * 50)
@@ -233,26 +244,27 @@ def test_what_cannot_be_looked_at_is_told(tmp_path):
     settings = SqliteSettings(path=tmp_path / "tmpmaild.db", max_share_per_creator=1.0, **sizes)
     assert levels(machine.usable(settings)) == ["problem"]
     nowhere = replace(settings, path=tmp_path / "nowhere/tmpmaild.db")
+    assert levels(machine.usable(nowhere)) == []
     assert machine.space(nowhere).level == "problem"
 
 
-def test_a_control_socket_that_something_else_answers_at_is_told(monkeypatch):
+def test_a_control_socket_of_another_program_is_reported(monkeypatch):
     def fails(*_):
-        raise CommandError("what answers is not tmpmaild")
+        raise CommandError("the response is not from tmpmaild")
 
-    monkeypatch.setattr(machine.control, "asked", fails)
+    monkeypatch.setattr(machine.control, "request", fails)
     service, result = machine.find_service(Config())
-    assert (service, result.level, result.text) == (None, "problem", "what answers is not tmpmaild")
+    assert (service, result.level, result.text) == (None, "problem", "the response is not from tmpmaild")
 
 
-def test_a_user_without_a_name_is_a_dynamic_one_and_a_clock_that_nobody_knows_of_is_not_called_wrong(monkeypatch):
+def test_a_user_without_a_name_is_dynamic_and_an_unknown_clock_state_is_not_an_error(monkeypatch):
     assert machine._account(4_242_424, None) is None
     assert machine._name(4_242_424) == "4242424"
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: None)
-    assert (machine.clock().level, machine.clock().text) == ("ok", "whether it is synchronised cannot be told here")
+    assert (machine.clock().level, machine.clock().text) == ("ok", "cannot determine here whether it is synchronised")
 
 
-def test_the_limits_of_the_process_are_held_against_the_configuration():
+def test_the_limits_of_the_process_are_compared_with_the_configuration():
     limits = "Max core file size        0                    unlimited            bytes     \n"
     limits += "Max open files            1024                 524288               files     \n"
     limits += "Max processes             unlimited            unlimited            processes \n"
@@ -260,6 +272,11 @@ def test_the_limits_of_the_process_are_held_against_the_configuration():
     assert soft == [1024, 0, None]
     assert [machine.open_files(Config(), limit).level for limit in (1024, 16384, None)] == ["warning", "ok", "ok"]
     assert machine.open_files(Config(smtp=Smtp(max_connections=0)), 16384).level == "warning"
+
+
+def test_a_limit_on_memory_that_the_largest_message_exceeds_is_reported():
+    assert levels(machine.memory_for_mail(Config())) == []
+    assert levels(machine.memory_for_mail(Config(smtp=Smtp(max_inflight_bytes=100)))) == ["warning"]
 
 
 # The certificate
@@ -298,16 +315,16 @@ def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected
     assert levels(machine.check_certificate(config, hostname, time.time() + days * DAY)) == expected
 
 
-def test_without_a_certificate_mail_comes_in_clear_text():
+def test_without_a_certificate_mail_arrives_in_clear_text():
     assert levels(machine.check_certificate(Config(), "mx.example.org")) == ["warning"]
     assert machine.leaf(Config()) is machine.leaf(Config(smtp=Smtp(tls_certificate="/nowhere.pem"))) is None
 
 
-# Names, port 25, the proxy
+# Host names, port 25, and the proxy
 
 
 @pytest.mark.parametrize("name", ["vm", "localhost", "vm.local", "vm.localdomain", "192.0.2.1", "2001:db8::1"])
-def test_a_name_that_no_mx_record_can_have_is_told(name):
+def test_a_name_that_an_mx_record_cannot_have_is_reported(name):
     assert network.name_of_server(name).level == "warning"
     assert network.name_of_server("mx.example.org").level == "ok"
 
@@ -319,7 +336,7 @@ def test_senders_take_port_25(listen, level):
     assert network.port_25(Config(smtp=Smtp(listen=(listen,))), "mx.example.org").level == level
 
 
-def test_a_service_that_systemd_gave_port_25_is_reached_there():
+def test_a_service_with_port_25_from_systemd_is_reached_on_that_port():
     config = Config(smtp=Smtp(listen=("127.0.0.1:1025",)))
     assert network.port_25(machine.as_served(config, running("0.0.0.0:25")), "mx.example.org").level == "ok"
     assert network.port_25(machine.as_served(config, None), "mx.example.org").level == "warning"
@@ -338,7 +355,7 @@ def test_a_service_that_systemd_gave_port_25_is_reached_there():
         ({}, ["10.0.0.0/8", "::/0"], ["problem"]),
     ],
 )
-def test_what_stands_in_front_of_http(settings, proxies, expected):
+def test_the_proxy_in_front_of_http_is_checked(settings, proxies, expected):
     trusted = tuple(map(ip_network, proxies))
     assert levels(network.proxy(Config(http=Http(**settings, trusted_proxies=trusted)))) == expected
 
@@ -352,11 +369,11 @@ def test_what_stands_in_front_of_http(settings, proxies, expected):
         (("example.org", "*.mail.test"), "warning"),
     ],
 )
-def test_reserved_domains_are_told(domains, level):
+def test_reserved_domains_are_reported(domains, level):
     assert network.domains(Config(domains=domains)).level == level
 
 
-# The records to publish
+# DNS records to publish
 
 
 def test_the_records_of_each_domain_and_of_the_mail_server():
@@ -378,7 +395,7 @@ def test_the_records_of_each_domain_and_of_the_mail_server():
     ]
 
 
-def test_a_wildcard_has_records_of_its_own_and_addresses_are_those_that_smtp_listens_on_or_a_comment():
+def test_a_wildcard_has_its_own_records_and_addresses_are_those_of_smtp_or_a_comment():
     found = network.wanted(Config(domains=("a.example", "*.a.example")), "mx.a.example", [])
     assert list(results.zone(found))[-2:] == ["*.a.example. MX 10 mx.a.example.", '*.a.example. TXT "v=spf1 -all"']
     checked = [network._text_records("DNS TXT *.a.example", network.SPF, [])]
@@ -435,15 +452,19 @@ def examine(daemon, tmp_path):
     [
         (["hooks.example.org"], ["1.1.1.1"], ("ok", "hooks.example.org can be called")),
         (["hooks.example.org"], ["10.0.0.7", "1.1.1.1"], ("ok", "hooks.example.org can be called")),
-        (["hooks.example.org"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7, where no call goes")),
+        (
+            ["hooks.example.org"],
+            ["10.0.0.7"],
+            ("problem", "hooks.example.org resolves to 10.0.0.7, which webhooks may not connect to"),
+        ),
         (["hooks.example.org:8443", "10.0.0.7:8443"], ["10.0.0.7"], ("ok", "hooks.example.org can be called")),
-        (["hooks.example.org:8443", "10.0.0.7"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7,")),
-        (["127.0.0.0/8"], [], ("warning", "127.0.0.0/8 has this machine")),
-        (["169.254.0.0/16:80"], [], ("warning", "169.254.0.0/16 has the metadata of clouds")),
+        (["hooks.example.org:8443", "10.0.0.7"], ["10.0.0.7"], ("problem", "hooks.example.org resolves to 10.0.0.7,")),
+        (["127.0.0.0/8"], [], ("warning", "127.0.0.0/8 includes this machine")),
+        (["169.254.0.0/16:80"], [], ("warning", "169.254.0.0/16 includes a cloud's metadata service")),
         (["hooks.example.org"], OSError("no such name"), ("warning", "hooks.example.org: no such name")),
     ],
 )
-def test_a_target_of_webhooks_that_cannot_or_should_not_be_called_is_told(rules, addresses, said):
+def test_a_webhook_target_that_cannot_or_should_not_be_called_is_reported(rules, addresses, said):
     def resolve(*_):
         if isinstance(addresses, OSError):
             raise addresses
@@ -455,13 +476,13 @@ def test_a_target_of_webhooks_that_cannot_or_should_not_be_called_is_told(rules,
     assert result.text.startswith(said[1])
 
 
-def test_webhooks_that_are_off_or_lead_below_a_name_are_not_looked_up():
+def test_webhooks_that_are_off_or_only_match_a_name_are_not_looked_up():
     assert list(network.check_targets(Config(), None)) == []
     [authorities] = network.check_targets(Config(webhooks=Webhooks(allow=(parse_rule("*.example.org"),))), None)
     assert authorities.check == "authorities"
 
 
-def test_a_running_service_answers_and_every_check_is_documented(daemon, examine):
+def test_a_running_service_responds_and_every_check_is_documented(daemon, examine):
     found = json.loads(examine("--json").stdout)
     said = {(one["check"], one["level"]): one["text"] for one in found["results"]}
     assert said["service", "ok"] == f"runs as process {daemon.process.pid} and is ready"
@@ -480,9 +501,9 @@ def test_the_exit_code_tells_whether_there_is_a_problem(examine):
     assert (done.exit_code, "\n1 problem, " in done.stdout) == (1, True)
 
 
-def test_other_domains_each_mistake_and_a_name_that_is_not_public_are_told(examine):
+def test_unknown_domains_errors_and_private_names_are_reported(examine):
     done = examine(TMPMAILD_DOMAINS="example.org")
-    assert "warning  service: runs with other domains: mail.example.com -> systemctl reload" in done.stdout
+    assert "warning  service: runs with different domains: mail.example.com -> systemctl reload" in done.stdout
     done = examine("--json", TMPMAILD_SMTP__LISTEN="nowhere", TMPMAILD_LOG__LEVEL="loud")
     assert done.exit_code == 1
     assert [one["level"] for one in json.loads(done.stdout)["results"]] == ["problem", "problem"]
@@ -493,7 +514,7 @@ def test_other_domains_each_mistake_and_a_name_that_is_not_public_are_told(exami
 @pytest.mark.parametrize("resolver", ["9.9.9.9", "dns.example.org:53", "9.9.9.9:0"])
 def test_a_resolver_is_an_ip_address_and_a_port(examine, resolver):
     done = examine("--dns", "--resolver", resolver)
-    assert (done.exit_code, "IP:PORT is expected" in done.stderr) == (2, True)
+    assert (done.exit_code, "expected IP:PORT" in done.stderr) == (2, True)
     assert examine("--resolver", "9.9.9.9:53").exit_code == 2
 
 
@@ -504,7 +525,7 @@ def test_records_are_compared_with_those_of_a_resolver(examine):
     assert ("mail.example.com", "MX") in zones.asked
 
 
-def test_a_resolver_that_does_not_answer_is_a_result_and_no_line_of_a_log(tmp_path):
+def test_a_resolver_that_does_not_respond_is_a_result_and_is_not_logged(tmp_path):
     environ = os.environ | {
         "TMPMAILD_STORAGE__PATH": str(tmp_path / "x.db"),
         "TMPMAILD_SMTP__HOSTNAME": "mx.example.org",
@@ -516,17 +537,17 @@ def test_a_resolver_that_does_not_answer_is_a_result_and_no_line_of_a_log(tmp_pa
         command = [sys.executable, "-c", f"from tmpmaild.cli.main import main; {code}"]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
-    assert f"problem  DNS resolver: {place} does not answer" in done.stdout
+    assert f"problem  DNS resolver: {place} does not respond" in done.stdout
 
 
-def test_a_missing_dnspython_is_named_with_what_to_install():
+def test_a_missing_dnspython_is_reported_with_the_package_to_install():
     code = 'import sys; sys.modules["dns"] = None; from tmpmaild.cli.main import main; main(["doctor", "--dns"])'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"tmpmaild: --dns needs dnspython: {sys.executable} -m pip install dnspython\n"
 
 
-def test_a_python_or_a_libc_that_nobody_tried_is_named_in_a_line():
+def test_a_python_or_libc_that_was_never_tested_is_reported_in_one_line():
     assert list(machine.tried(13, "glibc")) == []
     assert levels(machine.tried(machine.PYTHONS[-1] + 1, "")) == ["warning", "warning"]
     classifiers = re.findall(r'Python :: 3\.(\d+)"', (Path(__file__).parents[2] / "pyproject.toml").read_text())

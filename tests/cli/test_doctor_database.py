@@ -1,4 +1,4 @@
-"""The operator's commands where mail is in PostgreSQL: next to a running daemon, without one, and what doctor says."""
+"""The operator's commands with a PostgreSQL database, with and without a running daemon, and doctor's results."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def daemon(tmp_path_factory, settings, start_in):
 
 @pytest.fixture
 def run(daemon, settings):
-    """Run a command in the folder of the daemon, where its control socket is."""
+    """Return a function that runs a command in the daemon's folder, where its control socket is."""
 
     def run(*arguments, cwd=None, **more):
         env = environment(**{**settings, "TMPMAILD_SMTP__HOSTNAME": "mx.example.org", **more})
@@ -55,7 +55,7 @@ def levels(results):
     return [one.level for one in results]
 
 
-def test_status_tells_what_is_held_with_the_service_and_without_it(daemon, run, tmp_path):
+def test_status_reports_the_content_with_and_without_the_service(daemon, run, tmp_path):
     daemon.deliver_octets(daemon.create(), b"Subject: one\r\n\r\n")
     done = run("status", "--json")
     found = json.loads(done.stdout)
@@ -63,20 +63,20 @@ def test_status_tells_what_is_held_with_the_service_and_without_it(daemon, run, 
     numbers = found["numbers"]
     assert (numbers["inboxes"], numbers["messages"], numbers["wal_bytes"]) == (1, 1, None)
     assert "of 10.0 GiB used by all daemons together\n" in run("status").stdout
-    done = run("status", cwd=tmp_path)  # none answers there
+    done = run("status", cwd=tmp_path)  # in this folder there is no daemon to respond
     assert done.returncode == 4
     assert "database  postgresql://tmpmaild@" in done.stdout
-    assert "holds     1 inbox, 1 message\n" in done.stdout
+    assert "stored    1 inbox, 1 message\n" in done.stdout
     assert "stopped" not in done.stdout
     alone = json.loads(run("status", "--json", cwd=tmp_path).stdout)
     assert (alone["running"], alone["clean_stop"], alone["messages"]) == (False, None, 1)
     assert alone["file_bytes"] > 1 << 20
 
 
-def test_purge_block_and_postmaster_do_what_they_say(daemon, run):
+def test_purge_block_and_postmaster_work(daemon, run):
     address = daemon.create()
     done = run("purge", address)
-    assert (done.returncode, done.stdout.partition(";")[0]) == (0, "1 inbox ended")
+    assert (done.returncode, done.stdout.partition(";")[0]) == (0, "1 inbox purged")
     assert "docs/scaling.md" in done.stdout
     assert daemon.request(f"/api/v1/addresses/{address}").status == 410
     assert run("block", "--client", "192.0.2.0/24", "--name", "ada").stdout == "2 blocked\n"
@@ -91,7 +91,7 @@ def test_purge_block_and_postmaster_do_what_they_say(daemon, run):
     assert run("postmaster", line.split()[0]).stdout.endswith("Hello\n")
 
 
-def test_a_backup_is_for_pg_dump_and_both_commands_that_are_named_work(cluster, daemon, run, tmp_path):
+def test_a_backup_names_two_pg_dump_commands_that_both_work(cluster, daemon, run, tmp_path):
     file = tmp_path / "a copy"
     done = run("backup", file)
     assert (done.returncode, done.stdout, file.exists()) == (1, "", False)
@@ -113,7 +113,7 @@ def test_a_backup_is_for_pg_dump_and_both_commands_that_are_named_work(cluster, 
     assert "secret" not in done.stderr
 
 
-def test_metrics_tell_how_the_database_does(daemon, run):
+def test_metrics_report_the_state_of_the_database(daemon, run):
     (where,) = json.loads(run("status", "--json").stdout)["served"]["metrics"]
     with urllib.request.urlopen(f"http://{where}/metrics", timeout=PATIENCE_SECONDS) as answer:
         page = answer.read().decode()
@@ -124,8 +124,8 @@ def test_metrics_tell_how_the_database_does(daemon, run):
     assert {"tmpmaild_storage_commit_seconds", "tmpmaild_sweep_age_seconds"} < found
 
 
-def test_doctor_looks_at_the_server(run, cluster, name):
-    assert "every other role of the server may connect" in run("doctor").stdout
+def test_doctor_checks_the_server(run, cluster, name):
+    assert "any other role of the server can connect" in run("doctor").stdout
     cluster.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
     done = run("doctor", "--json", TMPMAILD_HTTP__LISTEN="127.0.0.1:0", TMPMAILD_SMTP__LISTEN="127.0.0.1:0")
     found = json.loads(done.stdout)["results"]
@@ -144,7 +144,7 @@ def test_doctor_looks_at_the_server(run, cluster, name):
     cluster.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
 
 
-def test_doctor_says_why_a_daemon_would_not_start(run, cluster, tmp_path):
+def test_doctor_explains_why_a_daemon_would_not_start(run, cluster, tmp_path):
     ascii_database = cluster.database(encoding="SQL_ASCII")
     for url, expected in {
         cluster.url(ascii_database): "its encoding is SQL_ASCII",
@@ -157,13 +157,14 @@ def test_doctor_says_why_a_daemon_would_not_start(run, cluster, tmp_path):
         assert "secret" not in done.stdout + done.stderr
 
 
-def test_a_wrong_password_is_corrected_in_its_file():
+def test_a_corrected_password_file_solves_a_wrong_password():
     refused = 'storage.url: 127.0.0.1:5432/mail: password authentication failed for user "tmpmaild"'
     assert "storage.password_file" in database.at_fault(refused)
+    assert database.at_fault("/none (storage.password_file): cannot be read: No such file") == "this setting"
     assert "storage.url" in database.at_fault("storage.url: db:5432/mail: Connection refused")
 
 
-def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password_is_not(run, cluster, name):
+def test_every_command_reports_a_database_that_cannot_be_used_without_its_password(run, cluster, name):
     other, closed = cluster.database(), cluster.database()
     cluster.execute("CREATE TABLE customers (id integer)", "SELECT 1", database=other)
     cluster.execute("DROP ROLE IF EXISTS stranger")
@@ -176,15 +177,18 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
     missing = "postgresql://me:hunter2@127.0.0.1:1/mail?sslmode=verify-full&sslrootcert=/nowhere.pem"
     cases = {
         "mysql://me:hunter2@db/mail": "storage.url: expected postgresql://[user@]host",
+        missing.partition("&")[0]: "does not exist or cannot be accessed; set sslrootcert in storage.url",
         missing: "/nowhere.pem (sslrootcert in storage.url): cannot be read: No such file or directory",
-        cluster.url(other, "tmpmaild:hunter2"): "the database holds something else (such as customers); create one for",
+        cluster.url(
+            other, "tmpmaild:hunter2"
+        ): "the database contains other tables (such as customers); create a database only for",
         cluster.url(
             name, "stranger:hunter2"
-        ): "the role has not enough rights (permission denied for table schema_step)",
+        ): "the role has insufficient rights (permission denied for table schema_step)",
         cluster.url(closed, "stranger:hunter2"): "permission denied for database",
         cluster.url(
             name, "tmpmaild:hunter2"
-        ): f"the schema is of a newer tmpmaild (step {newest + 1}), this one knows step {newest}",
+        ): f"the schema is from a newer tmpmaild (step {newest + 1}); this version supports step {newest}",
     }
     for url, expected in cases.items():
         for command in ("serve", "doctor"):
@@ -196,8 +200,8 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
     cluster.execute(f"DELETE FROM schema_step WHERE number = {newest + 1}", database=name)
     for command in ("status", "postmaster"):
         for url, expected in {
-            cluster.url(other): "it has no tables of tmpmaild yet; tmpmaild migrate creates them",
-            cluster.url(name, "stranger"): "the role has not enough rights (permission denied for table",
+            cluster.url(other): "it has no tmpmaild tables yet; tmpmaild migrate creates them",
+            cluster.url(name, "stranger"): "the role has insufficient rights (permission denied for table",
         }.items():
             done = run(command, cwd="/", TMPMAILD_STORAGE__URL=url)
             assert (done.returncode, expected in done.stderr) == (1, True), done.stderr
@@ -229,7 +233,7 @@ def test_settings_by_which_mail_gets_into_the_log_are_named(cluster):
         ({"pgaudit.log_parameter": "on"}, "problem"),
     ],
 )
-def test_what_the_server_logs(settings, level):
+def test_the_log_settings_of_the_server_are_checked(settings, level):
     assert database.log(settings).level == level
 
 
@@ -237,13 +241,13 @@ def test_what_the_server_logs(settings, level):
     ("check", "known", "level", "text"),
     [
         ("schema", {"schema_step": 2, "known_step": 3, "schema_refusal": ""}, "warning", "step 2 of 3"),
-        ("standby", {"standby_names": "b", "standbys": 0}, "problem", "b: none is connected"),
-        ("standby", {"standby_names": "b", "standbys": 1}, "ok", "b: waited for; 1 connected"),
+        ("standby", {"standby_names": "b", "standbys": 0}, "problem", "b: no standby is connected"),
+        ("standby", {"standby_names": "b", "standbys": 1}, "ok", "commits wait for b; 1 connected"),
         ("clock", {"clock_ahead_seconds": 3.0}, "warning", "3 s ahead of this machine's"),
         ("clock", {"clock_ahead_seconds": -3.0}, "warning", "3 s behind this machine's"),
     ],
 )
-def test_what_a_server_comes_to(check, known, level, text):
+def test_the_schema_standby_and_clock_of_a_server_are_checked(check, known, level, text):
     more = [1] if check == "standby" else []
     result = getattr(database, check)(server(**known), *more)
     assert (result.level, result.text.startswith(text)) == (level, True)
@@ -252,32 +256,32 @@ def test_what_a_server_comes_to(check, known, level, text):
 @pytest.mark.parametrize(
     ("has_tls", "mode", "level", "text"),
     [
-        (False, "require", "warning", "none, so mail goes"),
-        (True, "require", "warning", "sslmode is require: anybody in between"),
+        (False, "require", "warning", "not used, so mail is sent"),
+        (True, "require", "warning", "sslmode is require: an attacker on the network"),
         (True, "verify-full", "ok", "sslmode is verify-full"),
     ],
 )
-def test_what_protects_mail_on_its_way_to_a_server_elsewhere(has_tls, mode, level, text):
+def test_the_protection_of_mail_on_its_way_to_a_remote_server_is_checked(has_tls, mode, level, text):
     (result,) = database.tls(server(is_remote=True, has_tls=has_tls), mode)
     assert (result.level, result.text.startswith(text)) == (level, True)
 
 
 def server(**known):
-    """Return what is known of a server, None for the rest."""
+    """Return the facts about a server; omitted facts are None."""
     return ServerFacts(**dict.fromkeys(ServerFacts.__struct_fields__) | known)
 
 
-def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
+def test_a_new_or_full_database_and_a_powerful_role_are_reported(cluster):
     name = cluster.database()
     cluster.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 5")
     found = facts(cluster, name)
-    assert (database.schema(found).level, database.schema(found).text) == ("warning", "none yet")
+    assert (database.schema(found).level, database.schema(found).text) == ("warning", "does not exist yet")
     assert (found.free_connections, database.connections(found).level) == (4, "warning")
     assert levels(database.tls(found, "prefer")) == []
     assert database.standby(found, 2).level == "warning"
     assert (found.settings["autovacuum"], levels(database.vacuum(found.settings))) == ("on", [])
     assert levels(database.vacuum({"autovacuum": "off"})) == ["warning"]
-    cluster.execute("DROP ROLE IF EXISTS visitor")  # the cluster is shared by all tests of a worker
+    cluster.execute("DROP ROLE IF EXISTS visitor")  # all tests of a worker share the cluster
     cluster.execute("CREATE ROLE visitor LOGIN")
     assert database.role(facts(cluster, name, "visitor")).text == "may not create tables"
     cluster.execute("GRANT CREATE ON SCHEMA public TO visitor", database=name)
@@ -285,7 +289,7 @@ def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
     cluster.execute("REVOKE CREATE ON SCHEMA public FROM visitor", database=name)
     assert "superuser" in database.role(facts(cluster, name, "postgres")).text
     cluster.execute("GRANT CREATE ON SCHEMA public TO PUBLIC", database=name)
-    assert "every other role may create functions" in database.role(facts(cluster, name)).text
+    assert "any other role can create functions" in database.role(facts(cluster, name)).text
     cluster.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database=name)
 
 
@@ -297,7 +301,7 @@ def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
     ],
 )
 @pytest.mark.usefixtures("daemon")
-def test_a_table_of_another_role_or_one_that_was_changed_by_hand_is_a_problem(cluster, name, change, undo, said):
+def test_a_table_owned_by_another_role_or_changed_by_hand_is_a_problem(cluster, name, change, undo, said):
     cluster.execute(f"ALTER TABLE usage {change}", database=name)
     found = database.schema(facts(cluster, name))
     cluster.execute(f"ALTER TABLE usage {undo}", database=name)

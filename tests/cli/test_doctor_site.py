@@ -1,4 +1,4 @@
-"""``tmpmaild doctor --dns``: the site of ``http.public_url``, against real servers on this machine."""
+"""``tmpmaild doctor --dns``: checks the site of ``http.public_url`` on real servers on this machine."""
 
 import datetime as dt
 import socket
@@ -16,7 +16,7 @@ YESTERDAY = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """Passes on nothing, but has statuses by path."""
+    """A proxy that forwards no requests, but responds with a status that depends on the path."""
 
     def do_GET(self):
         self.send_response({"/healthz": 200, "/below/healthz": 200}.get(self.path, 502))
@@ -29,12 +29,12 @@ class Proxy(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     def handle_error(self, *_):
-        """Say nothing of clients that end a handshake."""
+        """Ignore clients that abort a handshake."""
 
 
 @contextmanager
 def serving(context):
-    """Run a server, with TLS if there is a context; yields its port."""
+    """Run a server that uses TLS if there is a context, and yield its port."""
     with Server(("127.0.0.1", 0), Proxy) as server:
         if context:
             server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
@@ -56,7 +56,7 @@ def with_certificate(folder, name, **options):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Return a function that checks a path of localhost, with a certificate of an authority that this machine knows."""
+    """Return a function that checks a path on localhost; the issuer of the server's certificate is trusted."""
 
     def found(path="", name="localhost", **options):
         context = with_certificate(tmp_path, name, **options)
@@ -77,26 +77,26 @@ def test_a_site_with_a_certificate_is_fine(found, path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"path": "/elsewhere"}, "/elsewhere/healthz has the status 502"),
-        ({"name": "tmp.example.org"}, "browsers refuse its certificate: Hostname mismatch"),
-        ({"not_after": YESTERDAY}, "browsers refuse its certificate: certificate has expired"),
+        ({"path": "/elsewhere"}, "/elsewhere/healthz returns status 502"),
+        ({"name": "tmp.example.org"}, "browsers reject its certificate: Hostname mismatch"),
+        ({"not_after": YESTERDAY}, "browsers reject its certificate: certificate has expired"),
     ],
 )
-def test_a_certificate_that_browsers_refuse_and_a_proxy_that_passes_nothing_on_are_problems(found, options, said):
+def test_a_certificate_that_browsers_refuse_and_a_proxy_that_forwards_no_requests_are_problems(found, options, said):
     result = found(**options)
     assert (result.level, said in result.text) == ("problem", True)
 
 
-def test_a_certificate_of_an_authority_that_nobody_knows_is_a_problem(tmp_path):
+def test_an_untrusted_certificate_is_a_problem(tmp_path):
     with serving(with_certificate(tmp_path, "localhost")) as port:
         (found,) = site.check(f"https://localhost:{port}")
-    assert (found.level, "browsers refuse its certificate" in found.text) == ("problem", True)
+    assert (found.level, "browsers reject its certificate" in found.text) == ("problem", True)
 
 
-def test_a_site_without_tls_is_a_problem_and_one_that_needs_none_is_not_asked():
+def test_a_site_without_tls_is_a_problem_unless_none_is_needed():
     with serving(None) as port:
         (found,) = site.check(f"https://localhost:{port}")
-        assert (found.level, "does not speak TLS" in found.text) == ("problem", True)
+        assert (found.level, "the TLS handshake fails" in found.text) == ("problem", True)
         assert [*site.check(f"http://localhost:{port}"), *site.check("")] == []
 
 
@@ -107,7 +107,7 @@ def test_a_site_that_cannot_be_reached_from_here_is_a_warning():
     assert (found.level, "Connection refused" in found.text) == ("warning", True)
 
 
-def test_a_server_that_accepts_and_says_nothing_holds_the_command_no_longer_than_given():
+def test_a_server_that_never_responds_delays_the_command_only_for_the_given_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         (found,) = site.check(f"https://127.0.0.1:{silent.getsockname()[1]}", seconds=0.1)
-    assert (found.level, "no answer in time" in found.text) == ("warning", True)
+    assert (found.level, "no response in time" in found.text) == ("warning", True)

@@ -1,4 +1,4 @@
-"""What systemd tells of the service, as doctor judges it."""
+"""How doctor evaluates the state that systemd reports for the service."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ def a_unit(**changes):
     ("changes", "uptime_seconds", "expected"),
     [
         ({}, 5, []),
-        # It runs, and its control socket is off.
+        # The service is running, but its control socket is disabled.
         ({}, None, []),
         (
             {
@@ -61,14 +61,14 @@ def a_unit(**changes):
             [
                 (
                     "problem",
-                    "tmpmaild.service fails (exit-code, exit status 1, tried again 21 times); the last error in its log: tmpmaild: the disk is full",
+                    "tmpmaild.service fails (exit-code, exit status 1, restarted 21 times); the last error in its log: tmpmaild: the disk is full",
                 )
             ],
         ),
         (
             {"active": "activating", "sub": "start", "restarts": 1, "result": "success", "exit_status": "0"},
             None,
-            [("problem", "tmpmaild.service fails (tried again 1 time)")],
+            [("problem", "tmpmaild.service fails (restarted 1 time)")],
         ),
         ({"active": "activating", "sub": "start"}, None, [("warning", "tmpmaild.service is starting")]),
         ({"active": "inactive", "sub": "dead"}, None, [("problem", "tmpmaild.service is stopped")]),
@@ -77,7 +77,7 @@ def a_unit(**changes):
             None,
             [("warning", "tmpmaild.service is stopped; the next connection starts it")],
         ),
-        # One that was started by hand answers.
+        # The unit is inactive, but a service that was started by hand responds.
         ({"active": "inactive", "sub": "dead"}, 5, []),
         (
             {"restarts": 1, "last_error": "Fatal"},
@@ -85,14 +85,14 @@ def a_unit(**changes):
             [
                 (
                     "warning",
-                    "tmpmaild.service was restarted after a failure 1 time, 7200 s ago for the last one; the last error in its log: Fatal",
+                    "tmpmaild.service was restarted 1 time after a failure, most recently 7200 s ago; the last error in its log: Fatal",
                 )
             ],
         ),
         (
             {"restarts": 40},
             2,
-            [("problem", "tmpmaild.service was restarted after a failure 40 times, 2 s ago for the last one")],
+            [("problem", "tmpmaild.service was restarted 40 times after a failure, most recently 2 s ago")],
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_service_that_fails_or_is_stopped_is_a_problem(changes, uptime_seconds
 
 @pytest.fixture
 def systemd(tmp_path, monkeypatch):
-    """Return a function that puts programs of systemd first on the path, which tell this."""
+    """Return a function that puts fake systemd programs first in PATH; they report this state."""
 
     def systemd(*, load="loaded", active="failed", socket="inactive", instances="", namespace=""):
         state = {"load": load, "active": active, "socket": socket, "instances": instances, "namespace": namespace}
@@ -118,7 +118,7 @@ def systemd(tmp_path, monkeypatch):
     return systemd
 
 
-def test_systemd_is_asked_for_the_unit_its_sockets_and_its_last_error(systemd):
+def test_systemd_is_queried_for_the_unit_its_sockets_and_its_last_error(systemd):
     expected = a_unit(
         active="failed",
         sub="dead",
@@ -134,14 +134,14 @@ def test_systemd_is_asked_for_the_unit_its_sockets_and_its_last_error(systemd):
     assert systemd(socket="active").is_woken
 
 
-def test_a_journal_of_the_services_own_is_the_one_that_is_read_and_named(systemd):
+def test_a_journal_namespace_of_the_service_is_read_and_named(systemd):
     found = systemd(namespace="mail")
     assert found.last_error == "tmpmaild: the schema is older"
     (result,) = judged(found, None)
     assert result.advice == "journalctl --namespace=mail -u tmpmaild; then systemctl restart tmpmaild"
 
 
-def test_without_such_a_unit_or_with_instances_of_it_nothing_is_said(systemd, monkeypatch):
+def test_without_such_a_unit_or_with_instances_there_is_no_result(systemd, monkeypatch):
     assert systemd(load="not-found") is None
     assert systemd(active="inactive") is not None
     assert systemd(active="inactive", instances="tmpmaild@1.service loaded active running") is None
@@ -149,7 +149,7 @@ def test_without_such_a_unit_or_with_instances_of_it_nothing_is_said(systemd, mo
     assert unit.read("tmpmaild") is None
 
 
-def test_the_file_is_looked_at_that_systemd_passes_on_and_a_renewed_one_is_told(tmp_path, monkeypatch):
+def test_the_certificate_that_systemd_passes_is_checked_and_a_renewed_one_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "CREDENTIALS", tmp_path / "run")
     (used := tmp_path / "run/tmpmaild.service").mkdir(parents=True)
     (source := tmp_path / "pem").mkdir()
@@ -161,7 +161,7 @@ def test_the_file_is_looked_at_that_systemd_passes_on_and_a_renewed_one_is_told(
     assert (loaded.smtp.tls_certificate, loaded.smtp.tls_key) == (f"{source}/cert.pem", f"{source}/key.pem")
     (found,) = machine.renewed(config, loaded)
     assert (found.level, found.check) == ("warning", "certificate")
-    assert f"{source}/cert.pem: is another one than the service has been started with" in found.text
+    assert f"{source}/cert.pem: differs from the certificate that the service was started with" in found.text
     assert [one.level for one in machine.check_certificate(loaded, "mx.example.org")] == ["ok", "ok"]
     assert list(machine.renewed(loaded, loaded)) == []
     assert machine.as_loaded(config, None) == machine.as_loaded(config, a_unit()) == config

@@ -1,4 +1,4 @@
-"""``tmpmaild listen``: each event is told to a command, in order, and nothing of it is left at the end."""
+"""``tmpmaild listen``: each event is passed to a command, in order, and no inbox or process is left behind."""
 
 import json
 import os
@@ -39,7 +39,7 @@ CHECKED = msgspec.structs.replace(MESSAGE, authentication=unchecked("fail", "why
 
 
 def told(event, value=None):
-    """Return an event as the server sends it and the client reads it."""
+    """Return an event as the client reads it from the server, with its value."""
     name, data = Serializer("").event(ADDRESS, event, lambda _: 0)
     return ServerSentEvent(name, msgspec.json.encode(data).decode(), None), value
 
@@ -53,7 +53,7 @@ def documents():
     return WebhookDocuments(ADDRESS, datetime.fromtimestamp(ENDED_AT_MS / 1000, UTC))
 
 
-def test_what_is_told_is_what_a_webhook_is_told(documents):
+def test_events_have_the_same_documents_as_webhooks(documents):
     assert list(documents.of(told(MESSAGE, Arrived(None)))) == [
         ("message", webhook("message.received", MESSAGE.received_at_ms, MESSAGE))
     ]
@@ -65,7 +65,7 @@ def test_what_is_told_is_what_a_webhook_is_told(documents):
     ]
 
 
-def test_a_verdict_that_came_with_its_message_is_told_after_it_and_none_of_what_is_gone(documents):
+def test_a_verdict_known_on_arrival_is_reported_after_its_message_but_not_for_deleted_messages(documents):
     told_of = list(documents.of(told(CHECKED, Arrived(None))))
     assert [event for event, _ in told_of] == ["message", "verdict"]
     assert told_of[0][1]["data"] == told_of[1][1]["data"]
@@ -81,7 +81,7 @@ def test_messages_that_are_never_checked_are_kept_up_to_a_bound(documents):
     assert len(documents._unchecked) == 200
 
 
-def test_an_address_that_ends_before_its_time_has_ended_now(documents):
+def test_an_address_that_ends_early_has_ended_now(documents):
     later = datetime(2999, 1, 1, tzinfo=UTC)
     assert list(documents.of(told(model.ExpiryMoved(0), Extended(later)))) == []
     ((_, document),) = documents.of(told(model.InboxDeleted(), Deleted()))
@@ -100,7 +100,7 @@ def test_without_a_command_each_document_is_a_line(run, client, daemon):
     assert json.loads(listen.seen.splitlines()[1])["data"] == {"address": inbox.address}
 
 
-def test_commands_run_one_after_the_other_and_one_that_fails_ends_nothing(run, daemon, inbox, tmp_path):
+def test_commands_run_one_at_a_time_and_a_failed_command_does_not_stop_listening(run, daemon, inbox, tmp_path):
     for number in range(3):
         daemon.deliver(inbox.address, b"Subject: %d\r\n\r\n" % number)
     command = f"echo begin; cat > {tmp_path}/$$; cat {tmp_path}/$$; echo end; exit 3"
@@ -113,10 +113,10 @@ def test_commands_run_one_after_the_other_and_one_that_fails_ends_nothing(run, d
     assert lines[::3] == ["begin"] * 3
     assert lines[2::3] == ["end"] * 3
     assert [json.loads(line)["data"]["subject"] for line in lines[1::3]] == ["0", "1", "2"]
-    assert listen.errors().count("tmpmaild: the command failed with exit code 3; going on\n") == 3
+    assert listen.errors().count("tmpmaild: the command failed with exit code 3; continuing\n") == 3
 
 
-def test_once_ends_with_the_first_that_has_a_code_and_with_the_exit_code_of_the_command(run, daemon, inbox):
+def test_once_stops_at_the_first_message_with_a_code_and_returns_the_exit_code_of_the_command(run, daemon, inbox):
     daemon.deliver(inbox.address, b"Subject: none\r\n\r\n")
     daemon.deliver(inbox.address)
     daemon.deliver(inbox.address)
@@ -126,14 +126,14 @@ def test_once_ends_with_the_first_that_has_a_code_and_with_the_exit_code_of_the_
     assert run("listen", inbox.address, "--once", "--run", "kill -9 $$").end() == 128 + 9
 
 
-def test_an_address_that_ends_before_anything_came_is_an_error_for_who_waits_for_one(run, client):
+def test_an_address_that_ends_before_an_event_is_an_error_when_waiting_for_an_event(run, client):
     inbox = client.create()
     listen = run("listen", inbox.address, "--once", "--event", "verdict", "--has", "code")
     inbox.delete()
     assert listen.end() == 3
 
 
-def test_nothing_of_a_mail_is_in_the_command_line_or_the_environment(run, daemon, inbox, tmp_path):
+def test_no_part_of_a_message_is_in_the_command_line_or_the_environment(run, daemon, inbox, tmp_path):
     subject = "$(touch owned) `touch owned`; touch owned '\"\\ \u202e"
     daemon.deliver(inbox.address, f"Subject: {subject}\r\n\r\nswordfish\r\n".encode())
     command = f"cd {tmp_path}; cat > document; env > environment; tr '\\0' ' ' < /proc/$$/cmdline > arguments"
@@ -146,12 +146,12 @@ def test_nothing_of_a_mail_is_in_the_command_line_or_the_environment(run, daemon
         assert "touch owned" not in (tmp_path / name).read_text()
 
 
-def test_a_command_that_reads_nothing_is_not_waited_for(run, daemon, inbox):
+def test_a_command_that_does_not_read_its_input_is_not_waited_for(run, daemon, inbox):
     daemon.deliver(inbox.address, b"Subject: large\r\n\r\n" + b"\xe2\x82\xac" * 20_000)
     assert run("listen", inbox.address, "--once", "--run", "exec true").end() == 0
 
 
-def test_ctrl_c_ends_the_command_and_what_it_has_started(run, daemon, inbox):
+def test_ctrl_c_stops_the_command_and_its_children(run, daemon, inbox):
     daemon.deliver(inbox.address)
     listen = run("listen", inbox.address, "--run", "sleep 1000 > /dev/null & echo $! $$ running; wait")
     started = [os.pidfd_open(int(process)) for process in listen.until_line("running").split()[:2]]
@@ -161,7 +161,7 @@ def test_ctrl_c_ends_the_command_and_what_it_has_started(run, daemon, inbox):
         os.close(process)
 
 
-def test_a_second_ctrl_c_kills_a_command_that_does_not_want_to_end(run, daemon, inbox):
+def test_a_second_ctrl_c_kills_a_command_that_does_not_stop(run, daemon, inbox):
     daemon.deliver(inbox.address)
     listen = run(
         "listen", inbox.address, "--run", "trap 'echo asked' TERM INT; echo $$ running; while :; do sleep 0.1; done"
@@ -174,7 +174,7 @@ def test_a_second_ctrl_c_kills_a_command_that_does_not_want_to_end(run, daemon, 
     os.close(command)
 
 
-async def test_a_command_that_does_not_want_to_end_is_killed(monkeypatch):
+async def test_a_command_that_does_not_stop_is_killed(monkeypatch):
     monkeypatch.setattr(listening, "GRACE_SECONDS", 0)
     process = await anyio.open_process("trap '' TERM; echo; sleep 1000; sleep 1000", start_new_session=True)
     await process.stdout.receive()
@@ -183,7 +183,7 @@ async def test_a_command_that_does_not_want_to_end_is_killed(monkeypatch):
     await process.aclose()
 
 
-def test_no_mail_is_missed_or_told_twice_when_the_service_restarts(run, mortal_daemon):
+def test_no_message_is_missed_or_repeated_when_the_service_restarts(run, mortal_daemon):
     address = mortal_daemon.create()
     listen = run("listen", address, "--run", "tr -d '\\n'; echo '' told", TMPMAILD_URL=mortal_daemon.url)
     mortal_daemon.deliver(address, b"Subject: first\r\n\r\n")
@@ -208,7 +208,7 @@ def listed(number, **members):
 
 
 @pytest.mark.parametrize("refusals", [0, 1])
-def test_verdicts_that_came_while_there_was_no_connection_are_told_once(call, scripted, monkeypatch, refusals):
+def test_verdicts_reached_while_disconnected_are_reported_once(call, scripted, monkeypatch, refusals):
     monkeypatch.setattr(reconnecting, "_FIRST_PAUSE_SECONDS", 0)
     is_stream, passed = {"Content-Type": "text/event-stream"}, {"dmarc": "pass", "authenticated": "a.example"}
     lost = sent("message", **listed(1, dmarc="fail")) + b"".join(sent("message", **listed(one)) for one in (2, 3, 4))
@@ -235,7 +235,7 @@ def test_verdicts_that_came_while_there_was_no_connection_are_told_once(call, sc
 @pytest.mark.parametrize(
     "data", [b"[1]", b"{}", b'{"id": "x", "received_at": "2026-11-21T03:00:00Z", "n": %s}' % (b"9" * 5000)]
 )
-def test_what_no_tmpmaild_sends_is_one_line(call, scripted, event, data):
+def test_output_of_another_server_is_one_line(call, scripted, event, data):
     address = json.dumps({"address": ADDRESS, "expires_at": "2999-11-21T03:00:00Z"}).encode()
     stream = b"event: %s\ndata: %s\n\nevent: expired\ndata: {}\n\n" % (event, data)
     url = scripted((200, {}, address), (200, {"Content-Type": "text/event-stream"}, stream))
@@ -244,7 +244,7 @@ def test_what_no_tmpmaild_sends_is_one_line(call, scripted, event, data):
 
 
 @pytest.mark.parametrize("option", [("--has", "verdict"), ("--event", "deleted"), ("--after", "x")])
-def test_wrong_usage_is_told(call, inbox, option):
+def test_wrong_usage_of_listen_is_reported(call, inbox, option):
     result = call("listen", inbox.address, *option)
     assert result.exit_code == 2
     assert option[0] in result.stderr

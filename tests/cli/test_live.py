@@ -1,4 +1,4 @@
-"""``tmpmaild new`` and ``tmpmaild watch``: what comes is shown as it comes, and nothing is left behind."""
+"""``tmpmaild new`` and ``tmpmaild watch``: messages are shown as they arrive, and no inbox is left behind."""
 
 import json
 import re
@@ -6,8 +6,7 @@ import signal
 import socket
 import termios
 import threading
-import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -37,7 +36,7 @@ def is_alive(client, address):
 
 
 def lines_of(seen):
-    """Return what a terminal shows line by line, the states of the countdown apart, without styles."""
+    """Return the lines shown on a terminal, without styles and with a separate line for each state of the countdown."""
     plain = re.sub(r"\x1b\[[0-9;]*[mK]", "", seen)
     return [state for line in plain.split("\r\n") for state in line.split("\r")]
 
@@ -80,7 +79,7 @@ def test_a_mail_in_plain_lines(run, daemon, inbox):
 
 
 @pytest.mark.parametrize("columns", [None, 80])
-def test_a_link_that_is_not_to_be_followed_is_not_shown_as_the_link(run, daemon, inbox, columns):
+def test_a_link_that_should_not_be_followed_is_not_shown_as_the_main_link(run, daemon, inbox, columns):
     daemon.deliver(inbox.address, b"Subject: News\r\n\r\nUnsubscribe: https://shop.example/unsubscribe\r\n")
     watch = run("watch", inbox.address, columns=columns)
     watch.until("/unsubscribe")
@@ -90,8 +89,8 @@ def test_a_link_that_is_not_to_be_followed_is_not_shown_as_the_link(run, daemon,
     assert line.strip().startswith("Unsubscribe: ")
 
 
-def test_attachments_are_lines_too(run, daemon, inbox):
-    daemon.deliver(inbox.address, INLINE)  # whose image the HTML shows
+def test_each_attachment_is_shown_on_a_line(run, daemon, inbox):
+    daemon.deliver(inbox.address, INLINE)  # its image is not listed, because the HTML shows it
     daemon.deliver(inbox.address, FILES)
     watch = run("watch", inbox.address)
     watch.until("and 2 more\n")
@@ -106,7 +105,7 @@ def test_attachments_are_lines_too(run, daemon, inbox):
 def test_a_terminal_shows_attachments_above_the_text(run, daemon, inbox):
     daemon.deliver(inbox.address, FILES)
     watch = run("watch", inbox.address, columns=30)
-    watch.until(" left, 1 mail,")
+    watch.until(" left, 1 message,")
     inbox.delete()
     assert watch.end() == 0
     lines = lines_of(watch.seen)
@@ -127,20 +126,19 @@ def test_ctrl_c_while_the_address_is_created_leaves_nothing_behind(run, scripted
     new = run("new", "--server", scripted((201, {}, created), on_last=press))
     assert is_asked.wait(PATIENCE_SECONDS)
     new.process.send_signal(signal.SIGINT)
-    while new.catches(signal.SIGTERM):  # until it has seen the first signal
+    while new.catches(signal.SIGTERM):  # wait until the first signal is handled
         pass
     is_pressed.set()
     assert new.end() == 130
     assert scripted.deleted == ["/api/v1/addresses/a@a.test"]
 
 
-def test_ctrl_c_does_not_wait_out_a_refusal_for_the_rate(run, scripted):
+def test_ctrl_c_interrupts_the_wait_after_a_rate_limit_error(run, scripted):
     refusal = (429, {"Retry-After": "59"}, b'{"code": "rate-limited"}')
     new = run("new", "--server", scripted(refusal))
     new.errors_until("too many requests")
-    started = time.monotonic()
     assert new.interrupt() == 130
-    assert time.monotonic() - started < 50  # not the minute of the refusal
+    assert len(scripted.asked) == 1  # a second request would be sent after the pause
     assert new.errors() == ""
     assert scripted.deleted == []
 
@@ -166,20 +164,20 @@ def test_ctrl_c_waits_only_a_moment_for_a_server_that_hangs(run, hanging, hangin
     assert (new.seen, new.errors()) == ("", "")
 
 
-def test_a_signal_decides_the_exit_code_whatever_fails_behind_it(run, hanging, hanging_url):
+def test_a_signal_decides_the_exit_code_whatever_fails_afterwards(run, hanging, hanging_url):
     new = run("new", "--server", hanging_url)
     connection, _ = hanging.accept()
     with connection:
         connection.recv(65536)
         new.process.send_signal(signal.SIGTERM)
-        while new.catches(signal.SIGINT) and new.catches(signal.SIGTERM):  # until it has seen the signal
+        while new.catches(signal.SIGINT) and new.catches(signal.SIGTERM):  # wait until the signal is handled
             pass
         connection.sendall(b"no HTTP\r\n\r\n")
     assert new.end() == 143
 
 
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
-def test_an_output_that_cannot_be_written_is_one_line_and_leaves_no_address(redirected, client, redirection):
+def test_an_unwritable_output_is_reported_in_one_line_and_leaves_no_address(redirected, client, redirection):
     name = f"unwritten-{len(redirection)}"
     new = redirected(redirection, "new", "--name", name)
     assert new.returncode == 4
@@ -191,23 +189,25 @@ def test_an_output_that_cannot_be_written_is_one_line_and_leaves_no_address(redi
 
 def test_a_terminal_that_is_closed_ends_the_command_and_the_address(run, client):
     new = run("new", columns=80)
-    new.until(" left, 0 mails")
+    new.until(" left, 0 messages")
     new.hang_up()
     assert new.process.wait(PATIENCE_SECONDS) == 129
     assert new.errors() == ""
     assert not is_alive(client, lines_of(new.seen)[0])
 
 
-def test_the_address_stays_when_it_is_to_be_kept(run, client):
+def test_the_address_is_kept_on_request(run, client):
+    a_second, earliest = timedelta(seconds=1), datetime.now(UTC)
     new = run("new", "--keep", "--lifetime", "10m")
     address = address_of(new)
-    assert 590 < (client.inbox(address).expires_at - datetime.now(UTC)).total_seconds() < 601
+    created_at = client.inbox(address).expires_at - timedelta(minutes=10)
+    assert earliest - a_second < created_at < datetime.now(UTC) + a_second
     assert new.until_line("Token")
     assert new.interrupt() == 130
     assert is_alive(client, address)
 
 
-def test_an_address_begins_with_a_fault_and_a_webhook_if_it_is_wished(run, client):
+def test_an_address_starts_with_a_fault_and_a_webhook_if_requested(run, client):
     new = run("new", "--json", "--fault", "rcpt 451 4.7.1 Greylisted", "--webhook", "https://hooks.example.org/mail")
     opening = json.loads(new.until_line('"event": "address"'))
     inbox = client.inbox(opening["address"], opening["token"])
@@ -221,7 +221,7 @@ def test_an_address_begins_with_a_fault_and_a_webhook_if_it_is_wished(run, clien
         assert new.interrupt() == 130
 
 
-def test_a_signal_that_is_ignored_stays_so_and_one_that_ends_it_leaves_nothing_behind(run, client, daemon):
+def test_an_ignored_signal_is_still_ignored_and_a_terminating_signal_leaves_nothing_behind(run, client, daemon):
     new = run("new", ignored=[signal.SIGHUP])
     address = address_of(new)
     new.process.send_signal(signal.SIGHUP)
@@ -239,7 +239,7 @@ def test_watching_never_deletes(run, client, inbox):
     assert is_alive(client, inbox.address)
 
 
-def test_everything_that_happens_is_a_line_of_json(run, client, daemon):
+def test_every_event_is_a_line_of_json(run, client, daemon):
     new = run("new", "--json", "--name", "json", "--private")
     created = json.loads(new.until_line("expires_at"))
     assert created["address"] == "json@mail.example.com"
@@ -262,11 +262,11 @@ def test_everything_that_happens_is_a_line_of_json(run, client, daemon):
 @pytest.mark.parametrize("columns", [40, 100])
 def test_a_terminal_of_any_width_shows_code_and_link_first(run, daemon, client, columns):
     new = run("new", columns=columns)
-    new.until(" left, 0 mails")
+    new.until(" left, 0 messages")
     address = lines_of(new.seen)[0]
     before = termios.tcgetattr(new.output)
     daemon.deliver(address, BOTH)
-    new.until(" left, 1 mail,")
+    new.until(" left, 1 message,")
     shown = lines_of(new.seen)
     link = "https://shop.example/confirm?token=0123456789abcdefghijklmnopqrstuvwxyz"
     code_at, link_at = shown.index("    481516"), shown.index(link)
@@ -274,7 +274,7 @@ def test_a_terminal_of_any_width_shows_code_and_link_first(run, daemon, client, 
     assert code_at < link_at < from_at
     assert [line for line in shown if width(line) > columns and line != link] == []
     assert max(map(width, shown)) > columns * 0.8
-    assert "ctrl-C deletes it" in shown[-1]
+    assert "ctrl-C: delete" in shown[-1]
     assert new.interrupt() == 130
     assert new.seen.endswith("\r\x1b[K")
     assert termios.tcgetattr(new.output) == before
@@ -283,15 +283,15 @@ def test_a_terminal_of_any_width_shows_code_and_link_first(run, daemon, client, 
 
 def test_a_countdown_never_wraps(run, inbox):
     watch = run("watch", inbox.address, columns=24)
-    watch.until(" left, 0 mails")
+    watch.until(" left, 0 messages")
     watch.interrupt()
-    assert re.search(r"left, 0 mails, c…\x1b", watch.seen)
+    assert re.search(r"left, 0 messages…\x1b", watch.seen)
 
 
-def test_of_what_strangers_wrote_nothing_moves_the_terminal(run, daemon, inbox):
+def test_third_party_text_never_controls_the_terminal(run, daemon, inbox):
     daemon.deliver(inbox.address, BOTH)
     watch = run("watch", inbox.address, columns=80)
-    watch.until(" left, 1 mail,")
+    watch.until(" left, 1 message,")
     inbox.messages()[0].delete()
     inbox.delete()
     assert watch.end() == 0
@@ -302,7 +302,7 @@ def test_of_what_strangers_wrote_nothing_moves_the_terminal(run, daemon, inbox):
 
 
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_nothing_is_coloured_for_those_who_want_none(run, daemon, inbox, setting):
+def test_output_has_no_colours_if_they_are_disabled(run, daemon, inbox, setting):
     daemon.deliver(inbox.address)
     watch = run("watch", inbox.address, columns=80, **setting)
     watch.until("481516")
@@ -312,7 +312,7 @@ def test_nothing_is_coloured_for_those_who_want_none(run, daemon, inbox, setting
     assert ("\x1b" in watch.seen) == ("NO_COLOR" in setting)
 
 
-def test_a_restart_of_the_service_is_told_once_and_lived_through(run, mortal_daemon):
+def test_a_restart_of_the_service_is_reported_once_and_tolerated(run, mortal_daemon):
     watch = run("new", TMPMAILD_URL=mortal_daemon.url)
     address = address_of(watch)
     mortal_daemon.deliver(address)
@@ -321,7 +321,7 @@ def test_a_restart_of_the_service_is_told_once_and_lived_through(run, mortal_dae
     mortal_daemon.deliver(address, b"Subject: after\r\n\r\n")
     watch.until_line("Subject: after")
     assert watch.interrupt() == 130
-    assert watch.errors() == "tmpmaild: connection lost, reconnecting\ntmpmaild: connected again\n"
+    assert watch.errors() == "tmpmaild: connection lost, reconnecting\ntmpmaild: reconnected\n"
     assert watch.seen.count("Code: ") == 1
 
 
@@ -335,11 +335,11 @@ def test_an_address_that_cannot_be_deleted_is_named(run, mortal_daemon):
     new.errors_until("connection lost")
     assert new.interrupt() == 130
     assert new.errors() == (
-        f"tmpmaild: {address} is not deleted: {mortal_daemon.url}: connection refused; is tmpmaild running there?\n"
+        f"tmpmaild: {address} was not deleted: {mortal_daemon.url}: connection refused; is tmpmaild running there?\n"
     )
 
 
-def test_a_reader_who_goes_ends_the_command_and_the_address(run, client):
+def test_closing_the_output_stops_the_command_and_deletes_the_address(run, client):
     new = run("new")
     address = address_of(new)
     new.hang_up()
@@ -351,8 +351,8 @@ def test_a_reader_who_goes_ends_the_command_and_the_address(run, client):
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("--name", "x", "3 to 64 of the characters a-z 0-9 . _ - are expected"),
-        ("--name", "Ada <a@x.test>", "3 to 64 of the characters"),
+        ("--name", "x", "expected 3 to 64 characters (a-z 0-9 . _ -)"),
+        ("--name", "Ada <a@x.test>", "expected 3 to 64 characters"),
         ("--name", "postmaster", "this name is reserved"),
         ("--domain", "gmail.com", "expected one of mail.example.com"),
         ("--lifetime", "0", "expected a number of 1 or more"),
@@ -360,7 +360,7 @@ def test_a_reader_who_goes_ends_the_command_and_the_address(run, client):
         ("--webhook", "https://other.example", "expected a URL that the operator allows"),
     ],
 )
-def test_a_wish_that_cannot_be_had_is_wrong_usage_told_by_the_name_of_the_option(call, option, value, expected):
+def test_an_impossible_option_is_a_usage_error_that_names_the_option(call, option, value, expected):
     done = call("new", option, value)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: ")
@@ -377,29 +377,32 @@ INVALID = b'{"code": "invalid-request", "detail": "Wrong.", "errors": [{"pointer
         ((404, {}, b'{"code": "not-found"}'), "not-found (404 not-found); is the URL right?"),
         (
             (429, {"Retry-After": "86400"}, b'{"code": "rate-limited"}'),
-            "rate-limited (429 rate-limited); the next request is taken in 86400 s",
+            "rate-limited (429 rate-limited); try again in 86400 s",
         ),
         ((422, {}, INVALID), "new: missing (422 invalid-request)"),
     ],
 )
-def test_what_no_option_is_to_blame_for_is_one_line(call, scripted, answer, said):
+def test_an_error_unrelated_to_options_is_one_line(call, scripted, answer, said):
     done = call("new", "--server", scripted(answer))
     assert (done.exit_code, done.stdout, done.stderr) == (4, "", f"tmpmaild: {said}\n")
 
 
-def test_a_url_that_is_wrong_is_told_with_the_variable_that_has_it(call):
+def test_a_wrong_url_is_reported_with_its_variable(call):
     done = call("new", TMPMAILD_URL="localhost:8025")
     assert done.exit_code == 2
-    assert "Error: $TMPMAILD_URL: 'localhost:8025' is not a URL of a service" in done.stderr
+    assert "Error: $TMPMAILD_URL: 'localhost:8025' is not the URL of a service" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["new"], ["watch", "a@mail.example.com"]])
-def test_nobody_there_is_one_line(call, arguments):
+def test_an_unreachable_service_is_one_line(call, arguments):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     done = call(*arguments, "--server", f"http://127.0.0.1:{port}")
     assert (done.exit_code, done.stdout) == (4, "")
-    assert done.stderr == f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there?\n"
+    assert done.stderr == (
+        f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there? "
+        "(--server or $TMPMAILD_URL selects a different service)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -411,7 +414,7 @@ def test_nobody_there_is_one_line(call, arguments):
         ["watch", ""],
     ],
 )
-def test_wrong_usage_is_told(call, arguments):
+def test_wrong_usage_of_new_and_watch_is_reported(call, arguments):
     done = call(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: ")
@@ -422,7 +425,7 @@ REFUSAL = httpx2.Response(429, headers={"Content-Type": "application/problem+jso
 
 
 async def told(*happened):
-    """Return what is said while streams open (``STREAM``), answers come, and pauses (``None``) are made."""
+    """Return the notes that follow from a sequence of opened streams (``STREAM``), responses, and pauses (``None``)."""
     notes = []
     monitor = ConnectionMonitor(notes.append)
     for response in happened:
@@ -430,11 +433,11 @@ async def told(*happened):
     return notes
 
 
-async def test_an_outage_is_told_once_however_often_a_proxy_cuts_unless_one_attempt_does_not_mend_it(anyio_backend):
-    assert await told(STREAM, None, None, None, STREAM) == ["connection lost, reconnecting", "connected again"]
+async def test_an_outage_is_reported_once_however_often_a_proxy_cuts_the_stream(anyio_backend):
+    assert await told(STREAM, None, None, None, STREAM) == ["connection lost, reconnecting", "reconnected"]
     assert await told(STREAM, None, STREAM, None, STREAM, None, STREAM) == [
         "connection lost, reconnecting",
-        "connected again",
+        "reconnected",
     ]
     assert len(await told(STREAM, None, STREAM, None, None, None, STREAM)) == 4
-    assert await told(REFUSAL, None, STREAM) == ["too many requests for the service; trying again in 0 s"]
+    assert await told(REFUSAL, None, STREAM) == ["the service received too many requests; trying again in 0 s"]

@@ -1,4 +1,4 @@
-"""What ``tmpmaild`` lists, ``serve --for-tests``, and that service and client do without each other."""
+"""The list of commands, ``serve --for-tests``, and the separation of service and client."""
 
 import json
 import smtplib
@@ -22,7 +22,7 @@ from tmpmaild.errors import ConfigError
 
 @pytest.fixture
 def started(tmp_path):
-    """Return a function that starts the service for tests and returns it, and where it says that it listens."""
+    """Return a function that starts the service for tests and returns the process and the addresses it reports."""
     running = []
 
     def start(*arguments, **variables):
@@ -35,11 +35,11 @@ def started(tmp_path):
     yield start
     for process in running:
         process.kill()
-        with process:  # closes its pipes, and waits for it
+        with process:  # close the pipes and wait for the process
             pass
 
 
-def test_help_lists_every_command_once_below_what_people_and_operators_do():
+def test_help_lists_every_command_once_under_its_heading():
     help_text = CliRunner().invoke(main, ["--help"], terminal_width=200).output
     people, operators = help_text.split("Mail for people and tests:")[1].split("Running the service:")
     names = [[line.split()[0] for line in part.splitlines() if line.strip()] for part in (people, operators)]
@@ -48,7 +48,17 @@ def test_help_lists_every_command_once_below_what_people_and_operators_do():
     assert sorted(names[0] + names[1]) == sorted(main.commands)
 
 
-def test_it_says_where_it_listens_and_ends_with_its_parent_leaving_nothing(started, tmp_path):
+def test_the_help_of_options_that_two_commands_have_mentions_only_options_of_the_same_command():
+    serve, catch = (
+        CliRunner().invoke(main, [name, "--help"], terminal_width=200).output for name in ("serve", "catch")
+    )
+    assert serve.count("  With --catch-all: ") == 2
+    assert {"--host", "--auth"} < set(catch.split())
+    assert "--catch-all" not in catch
+    assert "When catching" not in catch
+
+
+def test_it_prints_its_addresses_and_stops_with_its_parent_leaving_nothing_behind(started, tmp_path):
     process, places = started()
     assert places["smtps"] is None
     with api.Client(places["http"]) as client:
@@ -65,7 +75,7 @@ def test_it_says_where_it_listens_and_ends_with_its_parent_leaving_nothing(start
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_goes_before_its_limits_and_a_variable_before_the_file(started, tmp_path):
+def test_a_file_overrides_the_limits_for_tests_and_a_variable_overrides_the_file(started, tmp_path):
     (tmp_path / "tmpmaild.toml").write_text("this is not read")
     file = tmp_path / "mail.toml"
     file.write_text('domains = ["file.example"]\n[http]\nlisten = ["unix:api.sock"]\n[log]\nformat = "json"\n')
@@ -78,7 +88,7 @@ def test_a_file_goes_before_its_limits_and_a_variable_before_the_file(started, t
     assert places["http"].startswith("unix:")
 
 
-def test_a_database_that_is_named_must_not_be_there_and_is_gone_in_the_end(started, tmp_path):
+def test_a_specified_database_must_not_exist_and_is_deleted_at_the_end(started, tmp_path):
     database = tmp_path / "own" / "mail.db"
     database.parent.mkdir()
     process, _ = started(TMPMAILD_STORAGE__PATH=str(database))
@@ -88,7 +98,7 @@ def test_a_database_that_is_named_must_not_be_there_and_is_gone_in_the_end(start
     assert not database.parent.exists()
 
 
-def test_why_a_wait_found_nothing_is_told_with_what_was_refused(started):
+def test_an_unsuccessful_wait_reports_the_refusals(started):
     _, places = started()
     with api.Client(places["http"]) as client, smtplib.SMTP(*places["smtp"].split(":")) as server:
         inbox = client.create()
@@ -97,10 +107,19 @@ def test_why_a_wait_found_nothing_is_told_with_what_was_refused(started):
         server.rcpt("kate@mial.example.com")
         request = f"{places['http']}/api/v1/addresses/{inbox.address}/messages?wait=1&has=code&explain=true"
         reason = json.loads(urllib.request.urlopen(request).read())["reason"]
-        assert reason == "no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"
+        assert reason == "no message arrived; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"
 
 
-def test_a_variable_asks_for_it_in_a_container_whose_standard_input_has_ended(tmp_path):
+def test_an_application_that_keeps_its_connection_may_name_any_number_of_unknown_recipients(started):
+    _, places = started()
+    with smtplib.SMTP(*places["smtp"].split(":"), local_hostname="localhost") as server:
+        server.ehlo()
+        server.mail("a@shop.example")
+        codes = {server.rcpt(f"nobody{number}@mail.example.com")[0] for number in range(300)}
+    assert codes == {550}
+
+
+def test_a_variable_enables_it_in_a_container_without_standard_input(tmp_path):
     environ = daemons.environment(TMPDIR=str(tmp_path), TMPMAILD_FOR_TESTS="true", TMPMAILD_SMTP__LISTEN="127.0.0.1:0")
     given = {"cwd": tmp_path, "env": environ, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-m", "tmpmaild", "serve"], **given) as process:
@@ -112,7 +131,7 @@ def test_a_variable_asks_for_it_in_a_container_whose_standard_input_has_ended(tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_its_limits_are_settings_that_there_are():
+def test_its_limits_are_existing_settings():
     config = configfile.load(Path("/dev/null"), {}, FOR_TESTS)
     assert (config.smtp.auth, config.rate_limit.requests_per_minute) == ("any", 0)
     with pytest.raises(ConfigError, match=r"defaults: smtp\.nonsense: unknown key"):
@@ -122,13 +141,13 @@ def test_its_limits_are_settings_that_there_are():
 def test_a_temporary_database_is_in_a_file():
     environ = daemons.environment(TMPMAILD_CONFIG="/dev/null", TMPMAILD_STORAGE__URL="postgresql://me@db/mail")
     done = warm.run(["serve", "--temporary"], env=environ)
-    assert (done.returncode, "and storage.url is set" in done.stderr) == (1, True)
+    assert (done.returncode, "but storage.url is set" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "status"), [(["--for-tests"], 1), (["--temporary", "--stop-with-stdin"], 0)], ids=["for tests", "any"]
 )
-def test_one_whose_standard_input_has_ended_leaves_nothing(tmp_path, arguments, status):
+def test_a_service_whose_standard_input_is_closed_leaves_nothing_behind(tmp_path, arguments, status):
     environ = daemons.environment(TMPDIR=str(tmp_path), TMPMAILD_CONFIG="/dev/null", **daemons.FREE_PORTS)
     command = [sys.executable, "-m", "tmpmaild", "serve", *arguments]
     database = tmp_path / "database"
@@ -155,7 +174,7 @@ def test_the_service_never_loads_the_client():
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
-def test_a_missing_client_is_named_with_what_to_install():
+def test_a_missing_client_is_reported_with_the_package_to_install():
     done = python(WITHOUT_CLIENT)
     assert done.stdout == "2\n2\n2\n2\n"
     assert done.stderr == (

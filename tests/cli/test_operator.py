@@ -1,4 +1,4 @@
-"""What the commands to a running service say of wrong arguments, and where none runs."""
+"""Error messages of the operator's commands: invalid arguments, and no running service."""
 
 import asyncio
 import json
@@ -18,27 +18,28 @@ from tmpmaild.host.control import ControlServer
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.metrics import Count, Gauge
 
+ROOT = Path(__file__).parents[2]
 STATUS = """\
-tmpmaild {version} has run for 0 s, NOT READY: storage full
+tmpmaild {version} has been running for 0 s, NOT READY: storage full
   domains   tmp.example
   HTTP      127.0.0.1:8025
   SMTP      0.0.0.0:25, [::]:25
   metrics   off
-  holds     2 inboxes, 2 messages
+  stored    2 inboxes, 2 messages
   storage   0.0 MiB of 0.0 MiB used, write-ahead log 0.0 MiB, 0.0 MiB of the disk free
   swept     2 s ago
   open      2 SMTP sessions, 2 HTTP connections, 2 streams
-  mails     1,000 accepted, 2 refused after their content, 0 negative SMTP replies
+  messages  1,000 accepted, 2 refused after their content was received, 0 negative SMTP replies
   requests  0
 """
 
 
 def metrics(value):
-    """Every number of a status, as a service counts them."""
+    """Return the metrics that the status of a service is computed from."""
     names = {
         *("storage_inboxes", "storage_messages", "storage_used_bytes", "storage_max_bytes", "storage_free_disk_bytes"),
         *("storage_wal_bytes", "smtp_sessions", "http_connections", "http_streams", "sweep_age_seconds"),
-        "http_unreadable_forwarded_for_total",
+        *("http_unreadable_forwarded_for_total", "http_untrusted_forwarded_for_total"),
     }
     mails = Count("smtp_mails_total", "", ("result", "status"))
     mails.add("accepted", "2.0.0", by=1000)
@@ -47,14 +48,14 @@ def metrics(value):
     return [*counts, *(Gauge(name, "", lambda: value) for name in names)]
 
 
-def test_what_is_unblocked_is_described_as_that(run):
+def test_unblock_describes_only_what_it_unblocks(run):
     block, unblock = (" ".join(run(name, "--help").stdout.split()) for name in ("block", "unblock"))
-    for text in ("nobody can create one", "Clients can neither"):
+    for text in ("addresses with this local part cannot be created", "Blocked clients can neither"):
         assert (text in block, text in unblock) == (True, False)
-    assert "addresses with it can be created again" in unblock
+    assert "addresses with this local part can be created again" in unblock
 
 
-def test_a_configuration_that_may_not_be_read_is_a_mistake_in_it(run, tmp_path, monkeypatch):
+def test_an_unreadable_configuration_is_reported_as_a_configuration_error(run, tmp_path, monkeypatch):
     def refuse(*_args, **_named):
         raise PermissionError(13, "Permission denied")
 
@@ -62,13 +63,13 @@ def test_a_configuration_that_may_not_be_read_is_a_mistake_in_it(run, tmp_path, 
     monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(Path, "read_text", refuse)
     done = run("check-config", "--config", str(config))
-    said = f"{config}: cannot be read: Permission denied; the service's user must have the right: chmod 0644 {config}"
+    said = (
+        f"{config}: cannot be read: Permission denied; the service's user must be able to read it: chmod 0644 {config}"
+    )
     assert (done.exit_code, done.stderr) == (78, f"tmpmaild: {said}\n")
 
 
-def test_a_command_says_which_file_it_found_in_the_current_folder_and_refuses_one_of_somebody_elses(
-    tmp_path, monkeypatch
-):
+def test_a_command_names_the_file_found_in_the_current_folder_and_refuses_one_of_another_user(tmp_path, monkeypatch):
     (tmp_path / "tmpmaild.toml").write_text(f'[storage]\npath = "{tmp_path}/mail.db"\n')
     monkeypatch.chdir(tmp_path)
     for command in (["status"], ["blocks"], ["migrate"], ["postmaster"]):
@@ -79,7 +80,7 @@ def test_a_command_says_which_file_it_found_in_the_current_folder_and_refuses_on
     for command in (["status"], ["blocks"], ["migrate"], ["postmaster"], ["check-config"], ["send", "a@b"], ["serve"]):
         done = CliRunner().invoke(main, command, env={})
         assert (done.exit_code, done.stdout) == (78, "")
-        assert "everybody may write here; somebody else could have written this configuration" in done.stderr
+        assert "everyone may write here; another user could have written this configuration" in done.stderr
     assert "problem  configuration: " in CliRunner().invoke(main, ["doctor"], env={}).stdout
 
 
@@ -100,7 +101,7 @@ def test_a_command_says_which_file_it_found_in_the_current_folder_and_refuses_on
     ],
     ids=range(8),
 )
-def test_what_a_configuration_names_and_is_not_there_is_a_mistake(tmp_path, monkeypatch, text, said):
+def test_a_missing_configured_file_is_an_error(tmp_path, monkeypatch, text, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.toml").write_text(text.replace("{here}", str(tmp_path)))
     done = CliRunner().invoke(main, ["check-config", "--config", "x.toml"], env={})
@@ -110,17 +111,17 @@ def test_what_a_configuration_names_and_is_not_there_is_a_mistake(tmp_path, monk
 
 
 @pytest.mark.parametrize("command", [["status"], ["purge", "--all", "--yes"], ["restore", "x"], ["serve"], ["doctor"]])
-def test_a_current_folder_that_is_gone_is_named_in_one_line(tmp_path, monkeypatch, command):
+def test_a_deleted_current_folder_is_reported_in_one_line(tmp_path, monkeypatch, command):
     (gone := tmp_path / "gone").mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
     done = CliRunner().invoke(main, command, env={})
     assert done.exit_code == 1
-    assert "storage.path: tmpmaild.db is in the current folder: No such file or directory\n" in done.output
+    assert "storage.path: tmpmaild.db is in the current directory: No such file or directory\n" in done.output
     assert isinstance(done.exception, SystemExit)
 
 
-async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run, tmp_path):
+async def test_a_service_that_is_not_ready_gives_the_reason_and_an_exit_code(run, tmp_path):
     config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
     served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [], [])
     with control.bound(config, {}) as listener:
@@ -138,13 +139,13 @@ def run(tmp_path):
     environ = {"TMPMAILD_STORAGE__PATH": str(tmp_path / "mail.db")}
     (tmp_path / "tmpmaild.toml").touch()
 
-    def run(*arguments):
-        return CliRunner().invoke(main, arguments, env=environ)
+    def run(*arguments, **more):
+        return CliRunner().invoke(main, arguments, env=environ | more)
 
     return run
 
 
-def test_of_several_daemons_one_is_named(run, monkeypatch):
+def test_one_of_several_daemons_is_selected_by_name(run, monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     done = run("--instance", "2", "purge", "--all", "--yes")
     assert (done.exit_code, "/run/tmpmaild-2/control.sock" in done.stderr) == (4, True)
@@ -188,15 +189,27 @@ def test_wrong_arguments_are_wrong_usage(run, command, arguments):
 def test_without_a_service_a_command_is_one_line(run, arguments):
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (4, "")
-    assert done.stderr.startswith("tmpmaild: no service answers at ")
+    assert done.stderr.startswith("tmpmaild: no service is listening at ")
     assert done.stderr.count("\n") == 1
 
 
+def test_with_a_database_server_but_no_path_for_the_control_socket_a_command_names_the_missing_key(run):
+    assert "control.listen" not in run("inboxes").stderr
+    server = {"TMPMAILD_STORAGE__PATH": None, "TMPMAILD_STORAGE__URL": "postgresql://tmpmaild@127.0.0.1/tmpmaild"}
+    done = run("inboxes", **server)
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert done.stderr.endswith(
+        "; with storage.url, also set control.listen, for example to unix:/run/tmpmaild/control.sock\n"
+    )
+    assert "control.listen" not in run("inboxes", **server, TMPMAILD_CONTROL__LISTEN="unix:none.sock").stderr
+
+
 @pytest.mark.parametrize(("given", "seconds"), [(None, None), (0, None), (0.4, 1), (1.0, 1), (1.5, 2), (3600.0, 3600)])
-def test_a_time_of_0_is_no_limit_for_every_command_that_has_one(given, seconds):
+def test_a_time_of_0_means_no_limit_in_every_command_that_has_a_time_limit(given, seconds):
     assert configured.limit_seconds(given) == seconds
 
 
-def test_webhooks_whose_url_cannot_be_read_are_a_line_that_says_so():
+def test_webhooks_whose_url_cannot_be_parsed_are_listed_as_such():
     entry = {"host": "", "webhooks": 3, "waiting": 0, "failing": 0, "paused": False, "called_at_ms": None}
-    assert host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be read)")
+    assert host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be parsed)")
+    assert "`(URL cannot be parsed)`" in (ROOT / "docs/operations.md").read_text()

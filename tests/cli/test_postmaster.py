@@ -1,4 +1,4 @@
-"""The operator's inbox on a console: readable beside a daemon and without one, and harmless whatever a mail says."""
+"""The operator's inbox on a console: it is readable with and without a running daemon, and its text is harmless."""
 
 import sqlite3
 import unicodedata
@@ -22,7 +22,7 @@ HOSTILE = Path(__file__).with_name("postmaster-hostile.eml").read_bytes()
 
 
 class Box:
-    """A database of the daemon's; ``deliver`` stores mail for the operator."""
+    """A daemon's database; ``deliver`` stores a message for the operator."""
 
     def __init__(self, path, clock):
         self.path = path
@@ -99,17 +99,17 @@ async def test_raw_is_the_source_to_the_octet(box):
 
 
 @pytest.mark.parametrize("message_id", ["msg_nothing", "x", "", "msg_" + "0" * 26, "msg_7" + "z" * 25, "\udcff\n"])
-async def test_a_mail_that_is_not_there_is_one_line(box, message_id):
+async def test_a_missing_message_is_reported_in_one_line(box, message_id):
     async with box.open() as storage:
         await box.deliver(storage)
     for raw in ([], ["--raw"]):
         done = box.run(*raw, message_id)
         assert (done.exit_code, done.stdout) == (1, "")
-        assert done.stderr.startswith("tmpmaild: the operator's inbox holds no such mail")
+        assert done.stderr.startswith("tmpmaild: the operator's inbox has no such message")
         assert done.stderr.count("\n") == 1
 
 
-async def test_nothing_a_terminal_would_act_on_gets_through(box):
+async def test_no_control_sequence_reaches_the_terminal(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage, HOSTILE)
     table, page = box.run().stdout, box.run(message_id).stdout
@@ -127,7 +127,7 @@ def is_harmless(text):
     return {unicodedata.category(one) for one in text if one != "\n"} & {"Cc", "Cf", "Cs", "Zl", "Zp"} == set()
 
 
-async def test_a_terminal_that_cannot_show_a_character_gets_another(box):
+async def test_a_character_that_the_terminal_cannot_show_is_replaced(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage, b"Subject: \xe4\xbd\xa0\r\n\r\n\xe4\xbd\xa0\r\n")
     for arguments in ([], [message_id]):
@@ -135,7 +135,7 @@ async def test_a_terminal_that_cannot_show_a_character_gets_another(box):
         assert (done.exit_code, "?" in done.stdout) == (0, True)
 
 
-async def test_reading_beside_a_daemon_sees_what_is_committed_and_disturbs_nobody(box):
+async def test_reading_next_to_a_daemon_shows_committed_messages_without_disturbing_the_daemon(box):
     async with box.open() as storage:
         for _ in range(3):
             message_id = await box.deliver(storage)
@@ -143,11 +143,11 @@ async def test_reading_beside_a_daemon_sees_what_is_committed_and_disturbs_nobod
             assert message_id in postmaster.listing(operator_mail(SqliteSettings(path=box.path)))
             assert "Stop it." in postmaster.readable(operator_mail(SqliteSettings(path=box.path)), message_id)
             assert box.files() == before
-            assert await storage.erase()  # nobody is left inside
+            assert await storage.erase()  # erasing would fail if a reader still had the database open
         assert postmaster.listing(operator_mail(SqliteSettings(path=box.path))).count("\n") == 4
 
 
-async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
+async def test_reading_without_a_daemon_changes_no_file(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage)
     before = box.files()
@@ -163,7 +163,7 @@ async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
     assert {file.name for file in box.path.parent.iterdir()} == set(before)
 
 
-async def test_what_a_killed_daemon_left_is_read_with_its_wal(box):
+async def test_messages_left_by_a_killed_daemon_are_read_from_its_wal(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage)
         copy = box.path.parent / "left" / "mail.db"
@@ -185,7 +185,7 @@ async def test_a_link_to_the_database_is_followed_to_its_wal(box, tmp_path):
         assert message_id in postmaster.listing(operator_mail(SqliteSettings(path=link)))
 
 
-async def test_a_daemon_that_starts_while_we_read_is_noticed(box):
+async def test_a_daemon_that_starts_during_reading_is_detected(box):
     async with box.open() as storage:
         await box.deliver(storage)
     box.clock.advance(seconds=1000 * 24 * 3600)
@@ -216,10 +216,10 @@ def set_version(path, version):
 
 SPOILS = {
     "missing": (lambda _: None, "cannot be opened (No such file or directory)"),
-    "folder": (lambda path: path.mkdir(), "is a folder; storage.path must name a file"),
+    "folder": (lambda path: path.mkdir(), "is a folder; storage.path must be a file"),
     "empty": (lambda path: path.touch(), "schema version 0 is older than this tmpmaild's"),
-    "foreign": (make_foreign, "a database of another program"),
-    "newer": (lambda path: set_version(path, 9999), "schema version 9999 is newer than this tmpmaild knows"),
+    "foreign": (make_foreign, "a database created by another program"),
+    "newer": (lambda path: set_version(path, 9999), "schema version 9999 is newer than this tmpmaild supports"),
     "older": (lambda path: set_version(path, 0), "schema version 0 is older than this tmpmaild's"),
     "no database": (
         lambda path: path.write_bytes(b"no database" * 500),
@@ -229,7 +229,7 @@ SPOILS = {
 
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILS.values(), ids=SPOILS)
-def test_a_database_that_cannot_be_read_is_one_line_and_left_alone(box, spoil, says):
+def test_an_unreadable_database_is_reported_in_one_line_and_left_unchanged(box, spoil, says):
     spoil(box.path)
     names = {file.name for file in box.path.parent.iterdir()}
     before = box.path.read_bytes() if box.path.is_file() else None

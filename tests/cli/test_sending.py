@@ -1,4 +1,4 @@
-"""``tmpmaild send``: where a mail goes, and what is said when it does not get there."""
+"""``tmpmaild send``: the server it sends to, and its errors when the message is not delivered."""
 
 import socket
 import sys
@@ -26,7 +26,7 @@ def smtp(daemon):
     return f"127.0.0.1:{daemon.smtp_port}"
 
 
-def test_a_mail_of_ones_own_is_sent_as_it_is(call, smtp, inbox, tmp_path):
+def test_a_given_message_is_sent_unchanged(call, smtp, inbox, tmp_path):
     file = tmp_path / "mail.eml"
     file.write_bytes(b"Subject: mine\r\n\r\n.dots\r\n")
     done = call("send", inbox.address, file, "--server", smtp)
@@ -43,7 +43,7 @@ def test_a_bounce_has_no_sender(call, smtp, inbox):
 @pytest.mark.parametrize(
     "url", ["", "http://localhost:8025", "http://127.0.0.1:8025/", "http://[::1]:8025", "https://MAIL.example/tmp"]
 )
-def test_without_a_server_the_mail_goes_to_that_of_the_configuration(url):
+def test_without_a_server_option_the_configured_server_is_used(url):
     assert sending.default_server(OURS, url) == "[::1]:25"
 
 
@@ -58,7 +58,7 @@ def test_without_a_server_the_mail_goes_to_that_of_the_configuration(url):
         "http://[",
     ],
 )
-def test_a_url_of_another_service_never_has_mail_go_to_ours(url):
+def test_with_the_url_of_another_service_no_mail_is_sent_to_our_service(url):
     with pytest.raises(UsageError, match="--server HOST:PORT"):
         sending.default_server(OURS, url)
 
@@ -70,20 +70,20 @@ def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
     assert "specify where it accepts mail with --server HOST:PORT" in done.stderr
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a file that opens and cannot be read")
+@pytest.mark.skipif(sys.platform != "linux", reason="requires a file that can be opened but not read")
 def test_a_file_that_cannot_be_read_is_one_line(call, smtp):
     done = call("send", "a@mail.example.com", "/proc/self/mem", "--server", smtp)
     assert (done.exit_code, done.stderr) == (1, "tmpmaild: /proc/self/mem: cannot be read: Input/output error\n")
 
 
 @pytest.mark.parametrize("address", ["nobody@mail.example.com", "ü@mail.example.com"])
-def test_a_refusal_is_told_in_the_words_of_the_server(call, smtp, address):
+def test_a_refusal_is_reported_in_the_words_of_the_server(call, smtp, address):
     done = call("send", address, "--server", smtp)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"tmpmaild: {smtp} did not accept the message: 550 5.1.1 No such address here\n"
 
 
-def test_nobody_there_is_told_with_the_option_for_another_place(call):
+def test_an_unreachable_server_is_reported_with_the_option_that_selects_a_different_server(call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
     done = call("send", "a@mail.example.com", "--server", place)
@@ -94,29 +94,32 @@ def test_nobody_there_is_told_with_the_option_for_another_place(call):
 
 
 @pytest.mark.parametrize("place", ["nowhere", "127.0.0.1:0", "127.0.0.1:port"])
-def test_what_is_no_place_is_wrong_usage(call, place):
+def test_an_invalid_server_address_is_wrong_usage(call, place):
     done = call("send", "a@mail.example.com", "--server", place)
-    assert (done.exit_code, "HOST:PORT is expected, like 127.0.0.1:1025" in done.stderr) == (2, True)
+    assert (done.exit_code, "expected HOST:PORT, such as 127.0.0.1:1025" in done.stderr) == (2, True)
 
 
-def test_the_http_port_is_told_from_a_mail_server(call, daemon):
+def test_the_http_port_is_distinguished_from_a_mail_server(call, daemon):
     place = f"127.0.0.1:{daemon.http_port}"
     done = call("send", "a@mail.example.com", "--server", place)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"tmpmaild: {place} speaks HTTP, not SMTP: use --server HOST:PORT\n"
 
 
-def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
+def test_a_port_that_waits_for_tls_is_soon_distinguished_from_a_mail_server(answering):
     with (
         answering(None, b"\x15\x03\x03\x00\x02\x02\x46") as place,
-        pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
+        pytest.raises(StartError, match="speaks implicit TLS, not SMTP"),
     ):
         sending.deliver(b"", "", "a@x.test", place)
 
 
 @pytest.fixture
 def answering():
-    """Return a context of a server that says this to one connection after the other; None is silence until it ends."""
+    """Return a context manager for a server that sends the next of these replies on each connection.
+
+    For None, the server sends nothing.
+    """
 
     def answer(server, said):
         for octets in said:
@@ -139,9 +142,9 @@ def answering():
     return answering
 
 
-def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
+def test_the_command_does_not_wait_long_for_a_server_that_sends_no_greeting(hanging):
     place = f"127.0.0.1:{hanging.getsockname()[1]}"
-    with pytest.raises(StartError, match="no answer of a mail server in time"):
+    with pytest.raises(StartError, match="no mail server responded in time"):
         sending.deliver(b"", "", "a@x.test", place, greeting_seconds=0.1)
 
 
@@ -150,34 +153,34 @@ def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
     [
         (b"HTTP/1.1 400 Bad Request\r\n", "it does not speak SMTP"),
         (b"554 No\r\n", "554 No"),
-        (b"220 x\r\n221 y\r\n250 x\r\n", "does not accept addresses with characters outside of ASCII"),
+        (b"220 x\r\n221 y\r\n250 x\r\n", "does not accept addresses with non-ASCII characters"),
         (b"", "the connection was closed"),
     ],
 )
-def test_a_server_that_is_none_for_this_is_told(answering, greeting, told):
+def test_an_unsuitable_server_is_reported(answering, greeting, told):
     with answering(greeting) as place, pytest.raises(StartError, match=told):
         sending.deliver(b"", "", "ü@x.test", place)
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_the_version_is_told(option):
+def test_the_version_is_printed(option):
     done = CliRunner().invoke(main, [option])
     assert (done.exit_code, done.stdout) == (0, f"tmpmaild {__version__}\n")
 
 
 @pytest.mark.parametrize("command", [["check-config"], ["completion", "bash"]])
-def test_an_output_that_cannot_be_written_is_one_line(redirected, command):
+def test_an_unwritable_output_is_reported_in_one_line(redirected, command):
     done = redirected("> /dev/full", *command)
     assert done.returncode == (4 if "completion" in command else 1)
     assert done.stderr == "tmpmaild: cannot write: No space left on device\n"
 
 
-def test_ctrl_c_ends_the_sending_without_a_word(run, hanging):
+def test_ctrl_c_stops_sending_without_output(run, hanging):
     place = f"127.0.0.1:{hanging.getsockname()[1]}"
-    # The signal may come before smtplib has kept the socket that it has connected: then Python warns of it.
+    # If the signal arrives before smtplib has stored its connected socket, Python warns about the socket.
     sending = run("send", "a@mail.example.com", "--server", place, PYTHONWARNINGS="ignore")
     connection, _ = hanging.accept()
     with connection:
-        time.sleep(0.2)  # nothing shows from outside that the client has its socket and reads
+        time.sleep(0.2)  # the test cannot observe when the client starts reading
         assert sending.interrupt() == 130
     assert (sending.seen, sending.errors()) == ("", "")

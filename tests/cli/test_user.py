@@ -1,4 +1,4 @@
-"""What ``docs/commands.md`` shows is true, and each completion script is read by its shell and answered."""
+"""The examples in ``docs/commands.md`` are correct, and each shell can use its completion script."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ from tmpmaild.cli.main import main
 PAGE = (Path(__file__).parents[2] / "docs/commands.md").read_text()
 
 
-def test_every_command_and_option_is_told_of():
+def test_every_command_and_option_is_documented():
     assert [one.name for one in user.COMMANDS if f"tmpmaild {one.name}" not in PAGE] == []
     options = {option for one in user.COMMANDS for parameter in one.params for option in parameter.opts}
     assert [one for one in sorted(options) if one.startswith("--") and one not in PAGE] == []
@@ -50,7 +50,7 @@ def test_each_shell_has_a_script_that_it_can_read(shell):
     assert (read.returncode, read.stdout + read.stderr) == (0, "")
 
 
-def test_another_shell_is_wrong_usage():
+def test_an_unsupported_shell_is_a_usage_error():
     assert CliRunner().invoke(main, ["completion", "csh"]).exit_code == 2
 
 

@@ -1,4 +1,4 @@
-"""``tmpmaild wait``: the value alone on standard output, and an exit code that a script can go by."""
+"""``tmpmaild wait``: it writes only the value to standard output, and exits with a code for scripts."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ HOSTILE = (
 
 
 def answer(done):
-    """Return what is left of a command that ended: exit code, output, errors."""
+    """Return the exit code, output and errors of a completed command."""
     return done.exit_code, done.stdout, done.stderr
 
 
@@ -28,7 +28,7 @@ def one_line(done):
     return line
 
 
-def test_the_text_is_printed_when_nothing_else_is_asked_for(call, daemon, inbox):
+def test_the_text_is_printed_by_default(call, daemon, inbox):
     daemon.deliver(inbox.address, PLAIN)
     assert answer(call("wait", inbox.address)) == (0, "Hello.\n\nAda\n", "")
 
@@ -45,7 +45,7 @@ def test_a_mail_without_the_value_does_not_end_the_wait(call, daemon, inbox, *, 
     assert answer(call("wait", inbox.address, f"--{option}")) == (0, f"{value}\n", "")
 
 
-def test_a_mail_can_be_wanted_for_what_it_has(call, daemon, inbox):
+def test_a_message_can_be_selected_by_its_content(call, daemon, inbox):
     daemon.deliver(inbox.address, PLAIN)
     daemon.deliver(inbox.address, CODE)
     assert call("wait", inbox.address, "--has", "code", "--timeout", "0").stdout == "Your verification code is 481516\n"
@@ -53,7 +53,7 @@ def test_a_mail_can_be_wanted_for_what_it_has(call, daemon, inbox):
     assert "'code', 'link', 'attachment'" in call("wait", inbox.address, "--has", "codes").stderr
 
 
-def test_json_has_all_there_is_to_the_mail_on_one_line(call, daemon, inbox):
+def test_json_output_has_the_complete_message_on_one_line(call, daemon, inbox):
     daemon.deliver(inbox.address, CODE)
     (line,) = call("wait", inbox.address, "--json").stdout.splitlines()
     mail = json.loads(line)
@@ -63,7 +63,7 @@ def test_json_has_all_there_is_to_the_mail_on_one_line(call, daemon, inbox):
 
 
 @pytest.mark.parametrize("given", [["--subject", "CONF"], ["--from", "shop"], ["--text", "verification"]])
-def test_only_a_mail_that_was_meant_is_taken(call, daemon, inbox, given):
+def test_only_a_matching_message_is_used(call, daemon, inbox, given):
     daemon.deliver(inbox.address, PLAIN)
     daemon.deliver(inbox.address, CODE)
     assert call("wait", inbox.address, *given).stdout == "Your verification code is 481516\n"
@@ -76,12 +76,12 @@ def test_the_next_mail_is_found_after_the_id_of_the_first(call, daemon, inbox):
     assert call("wait", inbox.address, "--after", first).stdout == "Hello.\n\nAda\n"
 
 
-def test_a_timeout_says_what_did_arrive(call, daemon, inbox):
+def test_a_timeout_lists_the_arrived_messages(call, daemon, inbox):
     daemon.deliver(inbox.address, PLAIN)
     done = call("wait", inbox.address, "--subject", "invoice", "--timeout", "0")
     assert (done.exit_code, done.stdout) == (1, "")
     first, second, third = done.stderr.splitlines()
-    assert first.startswith("tmpmaild: no mail with subject 'invoice' came")
+    assert first.startswith("tmpmaild: no message with subject 'invoice' arrived")
     assert second.endswith("ada@example.com  hello")
     assert third == "    lacks subject 'invoice'"
 
@@ -94,7 +94,7 @@ def test_a_private_inbox_is_read_with_its_token(call, client, daemon):
     assert call("wait", inbox.address, "--code", TMPMAILD_TOKEN=inbox.token).stdout == "481516\n"
 
 
-def test_an_address_that_never_was_and_one_that_is_over_are_told_by_the_exit_code(call, inbox):
+def test_unknown_and_expired_addresses_have_different_exit_codes(call, inbox):
     done = call("wait", "nobody@mail.example.com")
     assert (done.exit_code, one_line(done)[-23:]) == (3, "(404 address-not-found)")
     inbox.delete()
@@ -102,30 +102,33 @@ def test_an_address_that_never_was_and_one_that_is_over_are_told_by_the_exit_cod
     assert (done.exit_code, one_line(done)[-21:]) == (3, "(410 address-expired)")
 
 
-def test_an_address_of_another_service_is_named_with_what_is_served(call, daemon, scripted):
+def test_an_address_of_another_service_is_reported_with_the_served_domains(call, daemon, scripted):
     for command in ("wait", "watch"):
         done = call(command, "nobody@gmail.com")
         assert (done.exit_code, one_line(done)) == (
             3,
             f"tmpmaild: {daemon.url} has no address nobody@gmail.com; it serves mail.example.com (404 address-not-found)",
         )
-    silent = scripted((404, {}, b'{"code": "address-not-found"}'))  # which does not say what it serves
+    silent = scripted((404, {}, b'{"code": "address-not-found"}'))  # this response does not list the server's domains
     done = call("wait", "nobody@gmail.com", "--server", silent)
     assert (done.exit_code, one_line(done)[-23:]) == (3, "(404 address-not-found)")
 
 
 @pytest.mark.parametrize(
     ("token", "hint"),
-    [([], "it is private: then set --token or $TMPMAILD_TOKEN"), (["--token", "x"], "the token is that of another")],
+    [
+        ([], "it is private: then set --token or $TMPMAILD_TOKEN"),
+        (["--token", "x"], "the token belongs to a different address"),
+    ],
 )
-def test_an_address_that_is_not_found_is_named_with_what_the_token_may_have_to_do_with_it(call, daemon, token, hint):
+def test_an_address_that_is_not_found_is_reported_with_the_role_of_the_token(call, daemon, token, hint):
     for command in ("wait", "watch"):
         done = call(command, "nobody@mail.example.com", *token)
         text = f"{daemon.url} has no address nobody@mail.example.com, or {hint} (404 address-not-found)"
         assert (done.exit_code, one_line(done)) == (3, f"tmpmaild: {text}")
 
 
-def test_what_the_service_does_not_take_is_told_by_the_name_of_the_option(call, inbox):
+def test_an_option_refused_by_the_service_is_reported_by_its_name(call, inbox):
     done = call("wait", inbox.address, "--after", "the-first")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.endswith("\nError: Invalid value for '--after': expected a message id\n")
@@ -154,7 +157,7 @@ def test_a_timeout_may_have_a_unit(call, inbox):
         ["\udcff@mail.example.com"],
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
+def test_wrong_usage_is_reported_before_waiting(call, given):
     done = call("wait", *given)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: ")
@@ -164,10 +167,10 @@ def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
 @pytest.mark.parametrize(
     "given", ["", "../../x", "a b@x.test", "Ada <a@x.test>", "@x.test", "a@", "a/b@x.test", "mailto:a@x.test", "a@x\n"]
 )
-def test_what_is_no_address_is_wrong_usage(call, command, given):
+def test_an_invalid_address_is_wrong_usage(call, command, given):
     done = call(command, given)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "an address is expected" in done.stderr
+    assert "expected an address" in done.stderr
 
 
 def test_errors_that_cannot_be_written_do_not_change_the_exit_code(redirected):
@@ -177,7 +180,7 @@ def test_errors_that_cannot_be_written_do_not_change_the_exit_code(redirected):
 
 def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_url):
     done = call("wait", "a@a.test", "--server", hanging_url, "--timeout", "1")
-    assert (done.exit_code, f"; the last request failed: {hanging_url}: no answer within 2 s" in one_line(done)) == (
+    assert (done.exit_code, f"; the last request failed: {hanging_url}: no response within 2 s" in one_line(done)) == (
         4,
         True,
     )
@@ -188,11 +191,11 @@ def test_another_server_is_one_line(call, scripted):
     done = call("wait", "a@mail.example.com", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
-        f"tmpmaild: {url} is not tmpmaild: it answered 200 text/html; is the URL right?",
+        f"tmpmaild: {url} is not tmpmaild: it returned 200 text/html; is the URL right?",
     )
 
 
-def test_a_refusal_for_the_rate_is_waited_out_while_there_is_time(call, scripted):
+def test_a_rate_limit_error_is_waited_out_if_there_is_time(call, scripted):
     refusal = (429, {"Retry-After": "1"}, b'{"code": "rate-limited"}')
     mail = b'{"messages": [{"id": "msg_1", "received_at": "2026-01-01T00:00:00Z", "body": "Hi."}]}'
     url = scripted(refusal, (200, {}, mail), refusal)
@@ -202,13 +205,13 @@ def test_a_refusal_for_the_rate_is_waited_out_while_there_is_time(call, scripted
     assert one_line(done).endswith("(429 rate-limited)")
 
 
-def test_a_text_that_was_cut_is_fetched_whole(call, scripted):
+def test_a_truncated_text_is_fetched_completely(call, scripted):
     mail = b'{"messages": [{"id": "msg_1", "received_at": "2026-01-01T00:00:00Z", "body": "Hi", "truncated": true}]}'
     url = scripted((200, {}, mail), (200, {}, b'{"body": "Hi, all of you."}'))
     assert call("wait", "a@a.test", "--server", url).stdout == "Hi, all of you.\n"
 
 
-def test_nothing_that_a_terminal_would_act_on_is_printed(call, daemon, inbox):
+def test_no_control_sequence_of_a_message_is_printed(call, daemon, inbox):
     daemon.deliver(inbox.address, HOSTILE)
     done = call("wait", inbox.address)
     assert done.exit_code == 0
@@ -222,7 +225,7 @@ def test_nothing_that_a_terminal_would_act_on_is_printed(call, daemon, inbox):
 
 
 @pytest.mark.parametrize("option", ["--code", "--link", "--text=", "--json"])
-def test_not_even_a_service_can_have_a_terminal_act(call, scripted, option):
+def test_no_control_sequence_from_a_service_is_printed(call, scripted, option):
     evil = "\x1b]0;owned\x07"
     mail = {"id": evil, "received_at": "2026-01-01T00:00:00Z", "body": evil, "subject": evil, "from": evil}
     found = {"codes": [{"value": evil}], "links": [{"href": evil, "confidence": 0.8}]}
@@ -232,7 +235,7 @@ def test_not_even_a_service_can_have_a_terminal_act(call, scripted, option):
     assert done.stdout.rstrip("\n").isprintable()
 
 
-def test_ctrl_c_ends_a_wait_without_a_word(run, scripted):
+def test_ctrl_c_ends_a_wait_without_output(run, scripted):
     is_asked = threading.Event()
     refusal = (429, {"Retry-After": "30"}, b'{"code": "rate-limited"}')
     waiting = run("wait", "a@a.test", "--server", scripted(refusal, on_last=is_asked.set), columns=80)

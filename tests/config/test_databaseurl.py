@@ -1,4 +1,4 @@
-"""The URL of a database: what libpq understands, and what is not shown."""
+"""Database URLs: the forms that libpq supports, and the parts that are never shown."""
 
 import pytest
 
@@ -19,13 +19,13 @@ from tmpmaild.config.databaseurl import parse
         ("postgresql://db/mail?target_session_attrs=read-write&sslmode=verify-full", ("db",), (5432,), None),
     ],
 )
-def test_what_libpq_understands_is_understood(text, hosts, ports, shown):
+def test_urls_that_libpq_accepts_are_accepted(text, hosts, ports, shown):
     url = parse(text)
     assert (url.hosts, url.ports, url.database) == (hosts, ports, "mail")
     assert shown in (None, str(url))
 
 
-def test_the_password_is_known_and_never_shown():
+def test_the_password_is_parsed_and_never_shown():
     for text in ("postgresql://me:hunter%32@db/mail", "postgresql://me@db/mail?password=hunter2"):
         url = parse(text)
         assert url.password == "hunter2"
@@ -52,7 +52,7 @@ def test_the_password_is_known_and_never_shown():
         "postgresql://me:hunter2@db/mail#x",
     ],
 )
-def test_what_is_no_url_is_refused_without_being_quoted(text):
+def test_invalid_urls_are_refused_without_being_quoted(text):
     with pytest.raises(ValueError, match=r"^(?!.*hunter2)") as refusal:
         parse(text)
     assert refusal.value.__cause__ is None

@@ -1,4 +1,4 @@
-"""Which file is read, what a file and the environment may say, and the messages about mistakes."""
+"""Finding the file, reading the settings in it and in the environment, and the error messages for mistakes."""
 
 import re
 import subprocess
@@ -12,21 +12,21 @@ from tests.config.conftest import mistakes
 from tmpmaild.config.file import find, load, variables_without_effect
 from tmpmaild.config.settings import SECTIONS, Config, validators_by_key
 
-pytestmark = pytest.mark.usefixtures("nowhere")  # no file of this machine
+pytestmark = pytest.mark.usefixtures("nowhere")  # ignore this machine's files
 
 ROOT = Path(__file__).parents[2]
 
 
-# Which file
+# Finding the configuration file
 
 
-def test_without_any_file_the_defaults_are_used_and_an_empty_config_variable_names_none():
+def test_without_a_file_or_with_an_empty_config_variable_the_defaults_are_used():
     assert find(None, {}) is None
     assert load(None, {}) == Config()
     assert find(None, {"TMPMAILD_CONFIG": ""}) is None
 
 
-def test_of_the_places_only_the_first_that_has_a_file_is_read(written, tmp_path):
+def test_only_the_first_existing_configuration_file_is_read(written, tmp_path):
     written("[expiry]\ninterval_seconds = 5", "etc.toml")
     assert load(None, {}).expiry.interval_seconds == 5
     written("[expiry]\ninterval_seconds = 6", "here.toml")
@@ -41,9 +41,7 @@ def test_of_the_places_only_the_first_that_has_a_file_is_read(written, tmp_path)
     assert load(None, {}).log.level == "info"
 
 
-def test_a_place_that_was_asked_for_must_exist_and_one_that_may_not_be_looked_at_is_not_passed_over(
-    tmp_path, monkeypatch
-):
+def test_a_requested_file_must_exist_and_an_inaccessible_one_is_not_skipped(tmp_path, monkeypatch):
     missing = tmp_path / "missing.toml"
     expected = [f"{missing}: cannot be read: No such file or directory"]
     assert mistakes(missing) == expected
@@ -56,10 +54,10 @@ def test_a_place_that_was_asked_for_must_exist_and_one_that_may_not_be_looked_at
     assert find(None, {}) == tmp_path / "etc.toml"
 
 
-# Files that cannot be read
+# Configuration files that cannot be read
 
 
-def test_what_is_no_file_of_utf8_is_named_and_a_byte_order_mark_forgiven(tmp_path, written):
+def test_a_file_that_is_not_utf8_is_reported_and_a_byte_order_mark_is_ignored(tmp_path, written):
     assert mistakes(tmp_path) == [f"{tmp_path}: cannot be read: Is a directory"]
     path = written(b"# caf\xe9\n")
     assert mistakes(path) == [f"{path}: is not UTF-8 (at byte 5)"]
@@ -70,13 +68,15 @@ def test_what_is_no_file_of_utf8_is_named_and_a_byte_order_mark_forgiven(tmp_pat
     ("text", "said"),
     [
         ("[http\n", "is not TOML: .*line 1"),
-        ("[http]\n[smtp]\n[http]\n", "is not TOML: Cannot declare .*http.*; a .section. may be there once"),
-        ("domains = ['a']\ndomains = ['b']\n", "is not TOML: "),
+        ("[http]\n[smtp]\n[http]\n", "is not TOML: Cannot declare .*http.*; a .section. may occur only once"),
+        ("domains = ['a']\ndomains = ['b']\n", "is not TOML: Cannot overwrite a value.*; a key may occur only once$"),
+        ("domains = a.example\n", "is not TOML: Invalid value .*line 1.*; text must be in quotes"),
+        ("[storage]\nmax_bytes = 10G\n", "is not TOML: Expected newline .*line 2.*, and numbers have no unit$"),
         (f"x = {'9' * 5000}", "is not TOML: "),
         (f"x = {'[' * 100_000}", "is (nested too deeply|not TOML)"),
     ],
 )
-def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
+def test_broken_toml_is_reported_in_one_line_with_its_position(written, text, said):
     path = written(text)
     (mistake,) = mistakes(path)
     assert re.match(f"{re.escape(str(path))}: {said}", mistake)
@@ -105,9 +105,9 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ("domains = ['a.']", "domains[0]: expected a domain name, found 'a.'"),
         ("domains = ['-a']", "domains[0]: expected a domain name, found '-a'"),
         ("domains = ['']", "domains[0]: expected a domain name, found ''"),
-        # one dot leader: a dot only after a mapping that would make it another name
+        # ONE DOT LEADER becomes a dot only through a mapping, which would produce a different name
         ("domains = ['a\u2024example']", "domains[0]: expected a domain name, found 'a\u2024example'"),
-        # one name, as it is compared
+        # these names differ only in case
         ("domains = ['A.example', 'a.EXAMPLE']", "domains: expected each domain once, found 'a.example' again"),
         ("[http]\nlisten = []", "http.listen: expected a list of at least one string, found []"),
         ("[http]\nlisten = ['8025']", "http.listen[0]: expected host:port, [IPv6]:port or unix:PATH, found '8025'"),
@@ -117,7 +117,7 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
             "http.public_url: expected http(s)://host[:port][/path], or an empty string, found 'mail.example'",
         ),
         # True is an int in Python
-        ("[http]\nmax_connections = true", "http.max_connections: expected a whole number, 0 or more, found True"),
+        ("[http]\nmax_connections = true", "http.max_connections: expected a whole number, 0 or more, found true"),
         ("[http]\nmax_connections = -1", "http.max_connections: expected a whole number, 0 or more, found -1"),
         ("[http]\nmax_connections = 1.0", "http.max_connections: expected a whole number, 0 or more, found 1.0"),
         ("[http]\nrequire_token = 1", "http.require_token: expected true or false, found 1"),
@@ -142,7 +142,7 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ),
         (
             "[storage]\nurl = 'postgres//me:hunter2@host/mail'",
-            "storage.url: expected postgresql://[user@]host[:port][,…]/database, or an empty string, found another value (not shown: it may hold a password)",
+            "storage.url: expected postgresql://[user@]host[:port][,…]/database, or an empty string, found a different value (not shown: it may contain a password)",
         ),
         (
             "[storage]\nurl = 'postgresql://host/mail'\npath = 'mail.db'",
@@ -150,9 +150,11 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ),
         (
             "[storage]\npassword_file = 'secret'",
-            "storage.password_file and storage.url: a password is of no use without a URL",
+            "storage.password_file and storage.url: a password has no effect without a URL",
         ),
         ("[storage]\npath = ''", "storage.path: expected the path of a file, found ''"),
+        ("[storage]\npath = '.'", "storage.path: expected the path of a file, found '.'"),
+        ("[storage]\npath = '/'", "storage.path: expected the path of a file, found '/'"),
         (
             "[storage]\nmax_bytes = 1048575",
             "storage.max_bytes: expected 0, or a whole number of at least 1048576, found 1048575",
@@ -172,10 +174,10 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ("[rate_limit]\nburst = 0", "rate_limit.burst: expected a whole number, 1 or more, found 0"),
         ("[log]\nlevel = 'INFO'", "log.level: expected one of debug, info, warning, error, found 'INFO'"),
         ("[log]\nformat = 2026-01-01", "log.format: expected one of text, json, found datetime.date(2026, 1, 1)"),
-        ("[smtp]\ntls_key = 'k'", "smtp.tls_certificate and smtp.tls_key: expected both or none, found only one"),
+        ("[smtp]\ntls_key = 'k'", "smtp.tls_certificate and smtp.tls_key: expected both or neither, found only one"),
         (
             "[smtp]\ntls_listen = ['127.0.0.1:465']",
-            "smtp.tls_listen and smtp.tls_certificate: listening with TLS needs a certificate and its key",
+            "smtp.tls_listen and smtp.tls_certificate: listening with TLS requires a certificate and its key",
         ),
         (
             "[smtp]\ntls_listen = ['unix:/run/x']",
@@ -183,11 +185,11 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ),
         (
             "[smtp]\ntls_listen = ['[::1]:80', '[::1]:80']",
-            "smtp.tls_listen: expected each place to listen once, found ::1 port 80 again",
+            "smtp.tls_listen: expected each listening address once, found ::1 port 80 again",
         ),
         (
             "[http]\nlisten = ['127.0.0.1:1025']",
-            "smtp.listen and http.listen: expected each place to listen once, found 127.0.0.1 port 1025 again",
+            "smtp.listen and http.listen: expected each listening address once, found 127.0.0.1 port 1025 again",
         ),
         (
             "[http]\nlisten = 'x'\nlisten2 = 1",
@@ -196,7 +198,7 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         (f"domains = ['{'a' * 64}']", f"domains[0]: expected a domain name, found '{'a' * 64}'"),
     ],
 )
-def test_an_impossible_value_is_named_with_what_was_expected(written, text, said):
+def test_an_invalid_value_is_reported_with_the_expected_form(written, text, said):
     path = written(text)
     assert f"{path}: {said}" in mistakes(path)
 
@@ -206,17 +208,18 @@ def test_an_impossible_value_is_named_with_what_was_expected(written, text, said
     [
         ("domain = ['a']", "domain: unknown key, did you mean domains?"),
         ("[htpp]\nlisten = []", "htpp: unknown section, did you mean http?"),
+        ("[HTTP]\nlisten = []", "HTTP: unknown section, did you mean http?"),
         ("[smtp]\nmax_conections = 1", "smtp.max_conections: unknown key, did you mean smtp.max_connections?"),
-        # known elsewhere
+        # the key exists in a different section
         ("[http]\nhostname = 'a'", "http.hostname: unknown key, did you mean smtp.hostname?"),
         ("lifetime_seconds = 5", "lifetime_seconds: unknown key, did you mean addresses.lifetime_seconds?"),
         ("[log]\npath = 'x'", "log.path: unknown key, did you mean storage.path?"),
         ("[http]\ndomains = ['a']", "http.domains: unknown key, did you mean domains?"),
-        # what other programs call it
+        # other programs use these names
         ("[http]\nport = 80", "http.port: unknown key, did you mean http.listen?"),
         ("[smtp]\nbind = '::1'", "smtp.bind: unknown key, did you mean smtp.listen?"),
         ("[http]\ntrusted = []", "http.trusted: unknown key, did you mean http.trusted_proxies?"),
-        # a section is no key
+        # the names of sections are not suggested as keys
         ("smpt = 1", "smpt: unknown key"),
         ("[log]\nqqqq = 1", "log.qqqq: unknown key, [log] has level, format, access and audit"),
         ("[limits]\nqqqq = 1", "limits.qqqq: unknown key, [limits] has exempt"),
@@ -224,13 +227,13 @@ def test_an_impossible_value_is_named_with_what_was_expected(written, text, said
         ('"a\\nb" = 1', "'a\\nb': unknown key"),
     ],
 )
-def test_an_unknown_key_is_named_with_the_nearest_known_one(written, text, said):
+def test_an_unknown_key_is_reported_with_the_nearest_known_key(written, text, said):
     path = written(text)
     assert mistakes(path) == [f"{path}: {said}"]
 
 
 @given(st.sampled_from(sorted(SECTIONS)), st.from_regex(r"[a-z_]{1,20}", fullmatch=True))
-def test_what_is_suggested_instead_of_a_key_can_be_written_there(section, name):
+def test_every_suggested_key_is_valid_in_its_place(section, name):
     if f"{section}.{name}" in validators_by_key():
         return
     (mistake,) = mistakes(None, {f"TMPMAILD_{section.upper()}__{name.upper()}": "x"})
@@ -240,7 +243,7 @@ def test_what_is_suggested_instead_of_a_key_can_be_written_there(section, name):
     assert set(suggested) <= set(validators_by_key())
 
 
-def test_all_mistakes_are_said_at_once(written):
+def test_all_mistakes_are_reported_at_once(written):
     path = written("domain = 1\n[http]\nlisten = 5\ntrusted_proxies = ['x', 'y']\n[log]\nlevel = 1")
     found = mistakes(path, {"TMPMAILD_EXPIRY__INTERVAL_SECONDS": "soon", "TMPMAILD_LOG__COLOUR": "red"})
     of_http = ["http.listen", "http.trusted_proxies[0]", "http.trusted_proxies[1]"]
@@ -248,7 +251,7 @@ def test_all_mistakes_are_said_at_once(written):
     assert [mistake.split(": ")[1] for mistake in found] == expected
 
 
-def test_neither_a_broken_file_nor_a_wrong_value_hides_or_makes_other_mistakes(tmp_path, written):
+def test_a_broken_file_or_a_wrong_value_neither_hides_nor_causes_other_errors(tmp_path, written):
     assert len(mistakes(tmp_path, {"TMPMAILD_LOG__LEVEL": "x"})) == 2
     path = written("[smtp]\ntls_key = 5\ntls_certificate = 'c'")
     assert len(mistakes(path)) == 1
@@ -264,7 +267,7 @@ def test_a_long_value_is_shown_in_short(written, value):
 # The environment
 
 
-def test_the_environment_beats_the_file(written):
+def test_the_environment_overrides_the_file(written):
     path = written("domains = ['file.example']\n[log]\nlevel = 'debug'\nformat = 'json'")
     config = load(path, {"TMPMAILD_DOMAINS": "a.example, b.example", "TMPMAILD_LOG__LEVEL": "error"})
     assert config.domains == ("a.example", "b.example")
@@ -272,7 +275,7 @@ def test_the_environment_beats_the_file(written):
 
 
 @pytest.mark.parametrize("name", ["TMPMAILD_URL", "TMPMAILD_", "TMPMAILD_LOG", "HTTP__LISTEN", "XTMPMAILD_A__B"])
-def test_names_that_are_no_configuration_are_ignored(name):
+def test_variables_with_other_names_are_ignored(name):
     assert load(None, {name: "x"}) == Config()
 
 
@@ -285,8 +288,19 @@ def test_names_that_are_no_configuration_are_ignored(name):
         ("TMPMAILD_SMTP__LISTEN", "127.0.0.1:25,,", "smtp.listen[1]: "),
     ],
 )
-def test_a_mistake_in_the_environment_names_the_variable(name, text, said):
+def test_an_error_in_the_environment_names_the_variable(name, text, said):
     assert mistakes(None, {name: text})[0].startswith(f"{name}: {said}")
+
+
+@pytest.mark.parametrize("text", ['["a.example"]', "'a.example'", "a.example;b.example", "a.example b.example"])
+def test_a_list_in_the_environment_that_is_written_in_a_different_syntax_is_reported_with_the_right_one(written, text):
+    hint = "; in a variable, separate items with commas, and omit quotes and brackets"
+    (mistake,) = mistakes(None, {"TMPMAILD_DOMAINS": text})
+    assert mistake.endswith(f"found {text!r}{hint}")
+    (mistake,) = mistakes(None, {"TMPMAILD_DOMAINS": "a_b"})
+    assert mistake.endswith("found 'a_b'")
+    (mistake,) = mistakes(written('domains = ["a b"]'), {})
+    assert mistake.endswith("found 'a b'")
 
 
 @pytest.mark.parametrize(
@@ -300,20 +314,20 @@ def test_a_mistake_in_the_environment_names_the_variable(name, text, said):
         ("TMPMAILD_QQQQQQQQ", ""),
     ],
 )
-def test_a_variable_that_no_part_reads_is_named_with_the_nearest_that_one_does(name, said):
+def test_an_unused_variable_is_reported_with_the_nearest_used_variable(name, said):
     assert load(None, {name: "x"}) == Config()
-    assert variables_without_effect({name: "x"}) == [f"{name}: this variable sets nothing{said}"]
+    assert variables_without_effect({name: "x"}) == [f"{name}: this variable has no effect{said}"]
 
 
 def test_every_key_written_with_one_underscore_is_named_with_the_right_variable():
     for key in validators_by_key():
         right = "TMPMAILD_" + key.upper().replace(".", "__")
         wrong = right.replace("__", "_")
-        told = [] if wrong == right else [f"{wrong}: this variable sets nothing, did you mean {right}?"]
+        told = [] if wrong == right else [f"{wrong}: this variable has no effect, did you mean {right}?"]
         assert variables_without_effect({right: "", wrong: ""}) == told
 
 
-def test_variables_that_ours_or_kubernetes_set_are_not_named():
+def test_variables_set_by_our_tools_or_kubernetes_are_not_reported():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     ours = [ROOT / name for name in files if name.startswith(("tmpmaild/", "clients/typescript/src/"))]
     read = {name for file in ours for name in re.findall(rb"\bTMPMAILD_[A-Z_]*[A-Z]\b", file.read_bytes())}
@@ -325,10 +339,10 @@ def test_variables_that_ours_or_kubernetes_set_are_not_named():
     assert len(variables_without_effect({"TMPMAILD_PORT": "8025"})) == 1
 
 
-def test_a_conflict_names_all_that_set_it(written):
+def test_a_conflict_names_all_its_sources(written):
     path = written("[smtp]\nlisten = ['[::1]:25']")
     (mistake,) = mistakes(path, {"TMPMAILD_HTTP__LISTEN": "[0::1]:25"})
     assert mistake == (
         f"{path} and TMPMAILD_HTTP__LISTEN: smtp.listen and http.listen: "
-        "expected each place to listen once, found ::1 port 25 again"
+        "expected each listening address once, found ::1 port 25 again"
     )

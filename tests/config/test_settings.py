@@ -1,4 +1,4 @@
-"""The example and the documentation are generated from the settings."""
+"""The example file and the documentation are generated from the settings."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from tests.config.conftest import mistakes
 from tmpmaild.config.file import load
 from tmpmaild.config.settings import Config, validators_by_key
 
-pytestmark = pytest.mark.usefixtures("nowhere")  # no file of this machine
+pytestmark = pytest.mark.usefixtures("nowhere")  # ignore this machine's files
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,12 +31,12 @@ def test_the_example_shows_every_key_commented_out_with_its_default(written):
     assert not any(untouched.values())
 
 
-def test_the_example_and_the_documentation_are_what_is_made_of_the_settings(monkeypatch):
+def test_the_example_and_the_documentation_are_generated_from_the_settings(monkeypatch):
     assert configuration.EXAMPLE.read_text("utf-8") == configuration.example(), "run python tools/stable.py"
     text = configuration.PAGE.read_text("utf-8")
     assert text == configuration.page(text), "run python tools/stable.py"
     monkeypatch.setattr(configuration, "_texts", lambda _struct: {})
-    with pytest.raises(ValueError, match=r"domains has no text below it in tmpmaild/config/settings\.py"):
+    with pytest.raises(ValueError, match=r"domains has no description below it in tmpmaild/config/settings\.py"):
         configuration.example()
 
 
@@ -52,7 +52,7 @@ def test_the_documentation_has_every_key_with_its_default():
         assert written_value == (list(value) if isinstance(value, tuple) else value), key
 
 
-def test_the_mistakes_shown_in_the_documentation_are_what_is_said(written):
+def test_the_documented_mistakes_have_the_real_messages(written):
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     shown = re.search(r"```text\n(.*?)```", text, flags=re.DOTALL)[1].replace("/etc/tmpmaild/config.toml", "FILE")
     path = written("[smtp]\nmax_message_bytes = '10M'\n[http]\nhostname = 'a'")

@@ -1,4 +1,4 @@
-"""What values become, and which are impossible."""
+"""Values of settings: how they are converted, and which are rejected."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.config.conftest import in_environment, mistakes
 from tmpmaild.config.settings import Addresses
 from tmpmaild.config.validators import Endpoint, parse_endpoint
 
-pytestmark = pytest.mark.usefixtures("nowhere")  # no file of this machine
+pytestmark = pytest.mark.usefixtures("nowhere")  # ignore this machine's files
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("nowhere")  # no file of this machine
         ("unix:/run/tmpmaild/http.sock", ("", 0, "/run/tmpmaild/http.sock")),
     ],
 )
-def test_a_place_to_listen_is_taken_apart(text, parts):
+def test_a_listen_address_is_parsed(text, parts):
     assert parse_endpoint(text) == Endpoint(*parts)
 
 
@@ -46,8 +46,8 @@ def test_a_place_to_listen_is_taken_apart(text, parts):
         "unix:" + "a" * 108,
     ],
 )
-def test_a_malformed_place_to_listen_is_refused(text):
-    with pytest.raises(ValueError):  # noqa: PT011 - which words it has does not matter
+def test_a_malformed_listen_address_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - the text of the error does not matter
         parse_endpoint(text)
 
 
@@ -78,7 +78,7 @@ def test_a_malformed_place_to_listen_is_refused(text):
         ("DOMAINS", "a.example,*.Bücher.example", ("a.example", "*.xn--bcher-kva.example")),
     ],
 )
-def test_a_value_of_the_environment_is_brought_into_one_form(name, text, expected):
+def test_a_value_from_the_environment_is_normalised(name, text, expected):
     found = in_environment(**{name: text})
     for part in name.lower().split("__"):
         found = getattr(found, part)
@@ -114,11 +114,11 @@ def test_a_value_of_the_environment_is_brought_into_one_form(name, text, expecte
         ("DOMAINS", "a.example,*.*.a.example"),
     ],
 )
-def test_an_impossible_value_of_the_environment_is_refused(name, text):
+def test_an_impossible_value_from_the_environment_is_refused(name, text):
     assert len(mistakes(None, {f"TMPMAILD_{name}": text})) == 1
 
 
-def test_free_ports_may_be_taken_twice_and_addresses_always_live_as_long_as_they_are_created_for():
+def test_free_ports_may_be_listed_twice_and_a_maximum_lifetime_is_at_least_the_default():
     config = in_environment(HTTP__LISTEN="127.0.0.1:0,127.0.0.1:0", SMTP__LISTEN="127.0.0.1:0")
     assert len(config.http.listen) == 2
     assert Addresses(lifetime_seconds=7200).max_lifetime_seconds == 7200
@@ -127,5 +127,5 @@ def test_free_ports_may_be_taken_twice_and_addresses_always_live_as_long_as_they
 
 
 def test_a_wildcard_is_not_the_first_domain():
-    told = "expected the first to be a name that new addresses can have, found '*.a.example'; put 'a.example' before it"
+    told = "expected the first domain to be a name, not a wildcard, found '*.a.example'; put 'a.example' before it"
     assert mistakes(None, {"TMPMAILD_DOMAINS": "*.a.example"}) == [f"TMPMAILD_DOMAINS: domains: {told}"]

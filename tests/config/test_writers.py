@@ -1,4 +1,4 @@
-"""Whether somebody else could have written a configuration that was found in the current folder."""
+"""The check that no other user could have written a configuration file found in the current folder."""
 
 import grp
 import os
@@ -11,12 +11,12 @@ from tmpmaild.config.writers import others_who_write
 from tmpmaild.errors import ConfigError
 
 SOMEBODY = 54321
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of files")
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return the current folder, with a configuration in it that nobody else can write."""
+    """Return the current folder, which contains a configuration file that no other user can write to."""
     (here := tmp_path / "here").mkdir(mode=0o755)
     (here / "tmpmaild.toml").write_text("")
     (here / "tmpmaild.toml").chmod(0o644)
@@ -60,10 +60,10 @@ def somebodys_link(folder):
     [
         (lambda _: None, ""),
         (lambda folder: (folder / "tmpmaild.toml").chmod(0o600), ""),
-        (lambda folder: (folder / "tmpmaild.toml").chmod(0o646), "tmpmaild.toml: everybody may write it"),
-        (lambda folder: folder.chmod(0o757), "here: everybody may write here"),
-        (lambda folder: folder.chmod(0o1777), "here: everybody may write here"),
-        (linked_into_a_folder_of_everybodys, "elsewhere: everybody may write here"),
+        (lambda folder: (folder / "tmpmaild.toml").chmod(0o646), "tmpmaild.toml: everyone may write it"),
+        (lambda folder: folder.chmod(0o757), "here: everyone may write here"),
+        (lambda folder: folder.chmod(0o1777), "here: everyone may write here"),
+        (linked_into_a_folder_of_everybodys, "elsewhere: everyone may write here"),
         pytest.param(lambda folder: give_away(folder / "tmpmaild.toml"), "belongs to user 54321", marks=as_root),
         pytest.param(give_away, "here: belongs to user 54321", marks=as_root),
         pytest.param(linked_to_a_file_of_somebodys, "elsewhere/x.toml: belongs to user 54321", marks=as_root),
@@ -71,7 +71,7 @@ def somebodys_link(folder):
     ],
     ids=range(10),
 )
-def test_whoever_may_write_the_file_or_replace_it_counts(folder, prepare, reason):
+def test_everyone_who_may_write_or_replace_the_file_is_considered(folder, prepare, reason):
     prepare(folder)
     found = others_who_write(configfile.IN_CURRENT_FOLDER)
     assert reason in found
@@ -106,11 +106,11 @@ def test_a_group_may_write_if_it_is_roots_or_the_users_alone(folder, monkeypatch
         place.chmod(0o755)
 
 
-def test_such_a_configuration_is_a_mistake_and_one_that_is_named_is_read(folder):
+def test_a_configuration_that_others_may_write_is_refused_unless_it_was_specified(folder):
     (folder / "tmpmaild.toml").write_text("domains = ['mine.example']")
     assert configfile.load(None, {}).domains == ("mine.example",)
     folder.chmod(0o777)
-    with pytest.raises(ConfigError, match=r"everybody may write here; somebody else .* --config \./tmpmaild\.toml$"):
+    with pytest.raises(ConfigError, match=r"everyone may write here; another user .* --config \./tmpmaild\.toml$"):
         configfile.load(None, {})
     named = configfile.IN_CURRENT_FOLDER
     assert configfile.load(named, {}) == configfile.load(None, {"TMPMAILD_CONFIG": str(named)})
@@ -119,11 +119,13 @@ def test_such_a_configuration_is_a_mistake_and_one_that_is_named_is_read(folder)
         configfile.load(None, {})
 
 
-def test_where_no_folder_can_be_entered_etc_is_read(folder, monkeypatch):
+def test_etc_is_used_if_the_current_folder_cannot_be_entered(folder, monkeypatch):
     (etc := folder.parent / "etc.toml").write_text("")
     monkeypatch.setattr(configfile, "IN_ETC", etc)
     assert (configfile.find(None, {}), configfile.current_folder_obstacle()) == (configfile.IN_CURRENT_FOLDER, "")
     (folder / "tmpmaild.toml").unlink()
     folder.rmdir()
     assert configfile.find(None, {}) == etc
-    assert "the current folder: No such file or directory; tmpmaild.toml is not" in configfile.current_folder_obstacle()
+    assert (
+        "the current directory: No such file or directory; tmpmaild.toml is not" in configfile.current_folder_obstacle()
+    )

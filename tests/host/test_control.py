@@ -1,4 +1,4 @@
-"""The control socket: who may open it, what it answers to good and to bad requests, and where it is."""
+"""The control socket: its permissions, its responses to valid and invalid requests, and its path."""
 
 import asyncio
 import os
@@ -68,7 +68,7 @@ async def hang_up(_):
     yield Line("begun")
     (writer,) = CLIENTS
     writer.transport.abort()
-    for _ in range(100):  # the service has noticed it long before
+    for _ in range(100):  # the service detects the closed connection long before the last iteration
         await asyncio.sleep(0)
     yield Line("done")
 
@@ -111,23 +111,23 @@ async def server(config):
 
 
 async def ask(config, *request):
-    return await asyncio.to_thread(control.ask, config, *request)
+    return await asyncio.to_thread(control.call, config, *request)
 
 
 def take_octets(config):
-    with control.asked(config, "hand_over") as answer:
+    with control.request(config, "hand_over") as answer:
         return [sum(map(len, answer.octets(line["octets"]))) for line in answer.lines()]
 
 
 async def begun(config, octets, **options):
-    """Return a connection on which these octets have been sent."""
+    """Connect and send these bytes; return the connection."""
     reader, writer = await asyncio.open_unix_connection(controlsocket.place(config), **options)
     writer.write(octets)
     return reader, writer
 
 
 async def say(config, octets):
-    """Send octets, and return all that is answered."""
+    """Send bytes, and return the whole response."""
     reader, writer = await begun(config, octets)
     writer.write_eof()
     answer = await reader.read()
@@ -136,17 +136,17 @@ async def say(config, octets):
 
 
 @pytest.mark.both_loops
-async def test_a_command_is_answered_by_lines_and_octets(config, server):
+async def test_a_command_returns_lines_and_bytes(config, server):
     assert await ask(config, "count", {"number": 2}) == [{"said": "0"}, {"said": "1"}]
 
     assert await asyncio.to_thread(take_octets, config) == [200_000]
 
 
-async def test_a_failure_of_the_caller_is_not_one_of_the_service(config, server):
-    """Such as ``tmpmaild inboxes | head``, whose output is closed while the answer is read."""
+async def test_a_failure_of_the_caller_is_not_an_error_of_the_service(config, server):
+    """For example, ``tmpmaild inboxes | head`` closes the command's output while the command reads the response."""
 
     def write_to_a_closed_pipe():
-        with control.asked(config, "count", {"number": 2}) as answer:
+        with control.request(config, "count", {"number": 2}) as answer:
             for _ in answer.lines():
                 raise BrokenPipeError
 
@@ -154,10 +154,10 @@ async def test_a_failure_of_the_caller_is_not_one_of_the_service(config, server)
         await asyncio.to_thread(write_to_a_closed_pipe)
 
 
-async def test_what_goes_wrong_is_one_line(config, server, caplog):
+async def test_errors_are_reported_in_one_line(config, server, caplog):
     refused = {
         ("refuse",): "not today",
-        ("break_down",): "a fault of the service; its log has the cause",
+        ("break_down",): "internal error of the service; see its log",
         ("unknown",): "this service is tmpmaild",
         ("count",): "missing required field `number`",
         ("count", (("number", "many"),)): "Expected `int`",
@@ -188,24 +188,24 @@ async def test_garbage_is_refused(config, server, octets):
     assert answer.count(b"\n") == 1
 
 
-async def test_a_line_without_end_is_refused_and_half_a_line_is_left(config, server):
-    with pytest.raises(CommandError, match="at most 65536 octets"):
+async def test_an_endless_line_is_refused_and_an_incomplete_line_is_ignored(config, server):
+    with pytest.raises(CommandError, match="at most 65536 bytes"):
         await ask(config, "x" * 10_000_000)
     assert await say(config, b'{"command"') == b""
     assert await say(config, b"") == b""
 
 
-async def test_more_clients_than_are_served_at_once_are_told_so(config, server):
+async def test_clients_beyond_the_limit_get_an_error(config, server):
     waiting = [await begun(config, b'{"command":"wait_for_ever"}\n') for _ in range(16)]
     for reader, _ in waiting:
         assert await reader.readline() == b'{"said":"waiting"}\n'
-    with pytest.raises(CommandError, match="16 commands are being done"):
+    with pytest.raises(CommandError, match="16 commands are already running"):
         await ask(config, "count", {"number": 1})
     for _, writer in waiting:
         writer.close()
 
 
-async def test_two_hundred_connections_that_say_nothing_keep_nobody_out_for_long(config, server, monkeypatch):
+async def test_two_hundred_silent_connections_block_others_only_briefly(config, server, monkeypatch):
     with monkeypatch.context() as impatient:
         impatient.setattr("tmpmaild.host.control._REQUEST_SECONDS", 0.1)
         silent = [await begun(config, b"") for _ in range(200)]
@@ -216,7 +216,7 @@ async def test_two_hundred_connections_that_say_nothing_keep_nobody_out_for_long
 
 
 @pytest.mark.both_loops
-async def test_a_client_that_goes_before_its_answer_is_no_fault_of_the_service(config, caplog):
+async def test_a_client_that_disconnects_early_is_not_an_error_of_the_service(config, caplog):
     async with serving(config) as server:
         _, writer = await begun(config, b"")
         CLIENTS[:] = [writer]
@@ -227,7 +227,7 @@ async def test_a_client_that_goes_before_its_answer_is_no_fault_of_the_service(c
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
 
 
-async def test_a_client_that_does_not_read_is_left(config):
+async def test_a_client_that_does_not_read_is_disconnected(config):
     async with serving(config, drain_seconds=0.1) as server:
         _, writer = await begun(config, b'{"command":"flood"}\n')
         while not server._tasks:
@@ -250,7 +250,7 @@ async def test_a_client_that_reads_slowly_gets_all(config, server, number):
     writer.close()
 
 
-async def test_stopping_ends_what_is_being_done(config):
+async def test_stopping_cancels_running_commands(config):
     async with serving(config):
         reader, writer = await begun(config, b'{"command":"wait_for_ever"}\n')
         await reader.readline()
@@ -261,13 +261,13 @@ async def test_stopping_ends_what_is_being_done(config):
 
 
 def be_user(number, monkeypatch):
-    """Make the client another user, and not the server in the same process."""
+    """Simulate a different user for the client, but not for the server in the same process."""
     monkeypatch.setattr(control, "os", SimpleNamespace(**{**vars(os), "geteuid": lambda: number}))
 
 
-async def test_who_answers_as_another_user_than_the_services_is_told_nothing(config, server, monkeypatch):
+async def test_nothing_is_sent_to_a_server_of_another_user(config, server, monkeypatch):
     be_user(4242, monkeypatch)
-    with pytest.raises(CommandError, match="the service should be user 4242"):
+    with pytest.raises(CommandError, match="the service should run as user 4242"):
         await ask(config, "count", {"number": 1})
 
 
@@ -283,20 +283,22 @@ async def test_with_a_database_server_the_owner_of_the_sockets_folder_is_the_use
         assert await ask(config, "count", {"number": 1})
         if os.getuid() == 0:
             os.chown(folder, 4242, 4242)
-            with pytest.raises(CommandError, match="user 0 answers there, and the service should be user 4242"):
+            with pytest.raises(
+                CommandError, match="the process there runs as user 0, but the service should run as user 4242"
+            ):
                 await ask(config, "count", {"number": 1})
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
-async def test_the_folder_of_the_database_says_nothing_of_the_user_of_the_service(config, tmp_path):
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of folders")
+async def test_the_folder_of_the_database_does_not_determine_the_user_of_the_service(config, tmp_path):
     state = Path(config.storage.path).parent
-    os.chown(state, 65534, 65534)  # as systemd 257 shows that of a dynamic user
+    os.chown(state, 65534, 65534)  # systemd 257 shows a dynamic user's folder with this owner
     with tempfile.TemporaryDirectory() as runtime:
         async with serving(config, {"RUNTIME_DIRECTORY": runtime}):
             assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
 
 
-async def test_only_the_owner_can_open_it_whatever_the_umask_is(config):
+async def test_only_the_owner_can_open_it_whatever_the_umask(config):
     before = os.umask(0)
     try:
         async with serving(config):
@@ -312,7 +314,7 @@ def listen_at(path):
     return listener
 
 
-def test_a_socket_that_was_left_is_replaced_and_one_in_use_is_not(tmp_path, config, caplog):
+def test_a_leftover_socket_is_replaced_and_a_socket_in_use_is_not(tmp_path, config, caplog):
     path = controlsocket.place(config)
     with listen_at(path):
         pass
@@ -327,7 +329,7 @@ def test_a_socket_that_was_left_is_replaced_and_one_in_use_is_not(tmp_path, conf
         assert path.is_socket()
 
 
-def test_what_is_not_a_socket_is_left_alone(tmp_path):
+def test_files_that_are_not_sockets_are_not_removed(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("precious")
     config = Config(control=Control(listen=f"unix:{path}"))
@@ -336,7 +338,7 @@ def test_what_is_not_a_socket_is_left_alone(tmp_path):
     assert path.read_text() == "precious"
 
 
-async def test_in_a_unit_it_is_in_the_runtime_directory_and_found_from_beside_the_database(tmp_path):
+async def test_in_a_unit_it_is_in_the_runtime_directory_and_linked_from_the_database_folder(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     config = config_of(folder)
@@ -346,7 +348,7 @@ async def test_in_a_unit_it_is_in_the_runtime_directory_and_found_from_beside_th
             assert link.readlink() == tmp_path / "control.sock"
             assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
         assert [path.name for path in tmp_path.rglob("*")] == [folder.name]
-        link.symlink_to(tmp_path / "control.sock")  # as a killed process leaves it
+        link.symlink_to(tmp_path / "control.sock")  # a killed process leaves its link behind
 
 
 async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_changed(tmp_path, config):
@@ -359,15 +361,15 @@ async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_cha
         assert controlsocket.found(changed, {}) == elsewhere
 
 
-def test_a_place_that_can_be_none_is_told_by_the_service_and_to_the_command(tmp_path, caplog):
+def test_an_unusable_path_is_reported_by_the_service_and_to_the_command(tmp_path, caplog):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     config = config_of(folder)
     with controlsocket.bound(config, {}) as listener:
         assert listener is None
-    assert "longer than the 107 octets of a socket; set control.listen" in caplog.text
+    assert "longer than 107 bytes; set control.listen" in caplog.text
     with pytest.raises(CommandError):
-        control.ask(config_of(tmp_path / ("x" * 200)), "count")
+        control.call(config_of(tmp_path / ("x" * 200)), "count")
 
 
 def test_it_can_be_switched_off(tmp_path):
@@ -375,13 +377,13 @@ def test_it_can_be_switched_off(tmp_path):
     with controlsocket.bound(off, {}) as listener:
         assert listener is None
     with pytest.raises(control.NotRunning, match="off"):
-        control.ask(off, "count")
+        control.call(off, "count")
 
 
 @pytest.mark.parametrize(
     "said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b'{"said":', b"[]\n", b'{"octets": 5}\nabc']
 )
-def test_an_answer_that_is_none_of_ours_is_one_line(config, said):
+def test_an_unknown_response_is_reported_in_one_line(config, said):
     with listen_at(controlsocket.place(config)) as listener:
         listener.listen()
 
@@ -398,9 +400,9 @@ def test_an_answer_that_is_none_of_ours_is_one_line(config, said):
         thread.join()
 
 
-def test_a_service_that_does_not_answer_is_not_waited_for_for_ever(config, monkeypatch):
+def test_a_command_stops_waiting_for_a_service_that_does_not_respond(config, monkeypatch):
     monkeypatch.setattr(control, "_PATIENCE_SECONDS", 0.1)
     with listen_at(controlsocket.place(config)) as listener:
         listener.listen()
-        with pytest.raises(CommandError, match="no answer within"):
-            control.ask(config, "count")
+        with pytest.raises(CommandError, match="no response within"):
+            control.call(config, "count")

@@ -1,4 +1,4 @@
-"""One line an event, as text or JSON, and nothing of the libraries' chatter."""
+"""One line per event, as text or JSON, without noise from libraries."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ def test_json_lines_carry_the_exception(capfd):
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_what_is_not_unicode_is_written_all_the_same(capfd, form):
+def test_non_unicode_text_is_written_too(capfd, form):
     with logging_to_stderr("info", form):
         LOG.error("%s: gone", "/srv/\udcff", exc_info=ValueError("\udcfe"))
     said = capfd.readouterr().err
@@ -57,7 +57,7 @@ def journal(monkeypatch, descriptor):
 
 
 @pytest.mark.parametrize(("form", "begin"), [("text", "ERROR tmpmaild.x: gone"), ("json", "{")])
-def test_to_the_journal_each_line_has_its_priority_and_text_no_time(capfd, monkeypatch, form, begin):
+def test_journal_lines_have_a_priority_and_text_lines_have_no_time(capfd, monkeypatch, form, begin):
     journal(monkeypatch, 2)
     with logging_to_stderr("info", form):
         LOG.info("fine")
@@ -91,7 +91,7 @@ def test_the_banner_is_neither_for_the_journal_nor_among_json(capfd, monkeypatch
     assert capfd.readouterr().out == ""
 
 
-def test_a_record_that_waits_holds_no_frames():
+def test_a_queued_record_holds_no_stack_frames():
     with logging_to_stderr("info", "text"):
         (handler,) = logging.getLogger().handlers
         try:
@@ -104,7 +104,7 @@ def test_a_record_that_waits_holds_no_frames():
     assert "ValueError: invalid literal" in record.exc_text
 
 
-def test_the_level_holds_and_libraries_are_quiet(capfd):
+def test_the_level_applies_and_libraries_are_quiet(capfd):
     with logging_to_stderr("info", "text"):
         LOG.debug("unseen")
         logging.getLogger("mail.log").info("unseen")
@@ -113,7 +113,7 @@ def test_the_level_holds_and_libraries_are_quiet(capfd):
     assert line.endswith("INFO tmpmaild.x: seen")
 
 
-def test_an_event_that_repeats_is_written_once_and_counted(capfd):
+def test_a_repeated_event_is_logged_once_and_counted(capfd):
     with logging_to_stderr("info", "json"):
         for _ in range(3):
             LOG.info("refused: %s", "192.0.2.1")
@@ -127,14 +127,14 @@ PROGRAM = Path(__file__).with_name("logs_program.py")
 
 @pytest.fixture
 def talkative():
-    """Start a process that logs much more than a pipe holds, prints how much then waits, and ends on a line of input."""
+    """Start a process that fills a pipe with log lines, prints how many lines are waiting, and exits on input."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, PROGRAM], **pipes, text=True) as process:
         yield process
         process.kill()
 
 
-def test_lines_that_standard_error_does_not_take_are_dropped_and_counted(talkative):
+def test_lines_that_standard_error_does_not_accept_are_dropped_and_counted(talkative):
     assert int(talkative.stdout.readline()) <= 5000
     _, said = talkative.communicate("read\n", timeout=PATIENCE_SECONDS)
     kept = [line for line in said.splitlines() if " INFO tmpmaild.access: line " in line]
@@ -143,19 +143,19 @@ def test_lines_that_standard_error_does_not_take_are_dropped_and_counted(talkati
     assert sum(map(int, told)) == 30_000 - len(kept)
 
 
-def test_a_standard_error_that_nobody_reads_does_not_hold_the_end(talkative):
+def test_an_unread_standard_error_does_not_delay_the_exit(talkative):
     talkative.stdout.readline()
     talkative.stdin.write("\n")
     talkative.stdin.close()
     assert talkative.wait(PATIENCE_SECONDS) == 0
 
 
-def test_a_standard_error_that_is_closed_harms_nobody():
+def test_a_closed_standard_error_does_no_harm():
     command = ["sh", "-c", 'exec "$0" "$1" 2>&-', sys.executable, PROGRAM]
     subprocess.run(command, input="\n", stdout=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS, check=True)
 
 
-def test_a_line_with_a_mistake_does_not_end_the_log(capfd):
+def test_a_faulty_log_call_does_not_stop_the_log(capfd):
     with logging_to_stderr("info", "text"):
         LOG.info("%d", "no number")
         LOG.info("seen")

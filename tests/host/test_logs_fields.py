@@ -1,4 +1,4 @@
-"""The fields of JSON lines: what the code passes is what docs/operations.md promises."""
+"""The fields of JSON log lines: the code passes exactly the fields that docs/operations.md documents."""
 
 import ast
 import json
@@ -22,7 +22,7 @@ def written(**passed):
 
 
 def dicts(function, value):
-    """Return the dict displays that ``extra=value`` may be in a function."""
+    """Return the dict literals in a function that ``extra=value`` may refer to."""
     if isinstance(value, ast.Dict):
         return [value]
     assigned = [one for one in ast.walk(function) if isinstance(one, ast.Assign)]
@@ -30,7 +30,7 @@ def dicts(function, value):
 
 
 def passed():
-    """Yield the place, the name and the expression of each field that the code passes to a logger."""
+    """Yield the location, the name and the expression of each field that the code passes to a logger."""
     for path in sorted(ROOT.glob("tmpmaild/**/*.py")):
         functions = [
             one
@@ -46,7 +46,7 @@ def passed():
                         continue
                     place = f"{path.relative_to(ROOT)}:{call.lineno}"
                     found = [one for one in dicts(function, keyword.value) if isinstance(one, ast.Dict)]
-                    assert found, f"{place}: write extra as a dict display, so that this test can read it"
+                    assert found, f"{place}: write extra as a dict literal, so that this test can read it"
                     for one in found:
                         for key, value in zip(one.keys, one.values, strict=True):
                             yield place, ast.literal_eval(key), value
@@ -56,15 +56,15 @@ PASSED = list(passed())
 
 
 def test_every_field_that_the_code_passes_to_a_logger_is_known_to_the_json_format():
-    """``about`` is not for readers: it says what counts as the same event."""
+    """``about`` is not written to the log, because it only identifies repetitions of the same event."""
     assert [f"{place}: {name}" for place, name, _ in PASSED if name not in (*FIELDS, "about")] == []
 
 
-def test_no_field_is_promised_that_nothing_passes():
+def test_no_documented_field_is_unused():
     assert set(FIELDS) - {name for _, name, _ in PASSED} == set()
 
 
-def test_the_table_of_the_page_has_exactly_the_fields_that_lines_can_have():
+def test_the_table_on_the_page_lists_exactly_the_possible_fields():
     cells = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
     documented = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
     line = written(**dict.fromkeys(FIELDS, "x"), exc_text="why", repeated=2)
@@ -78,7 +78,7 @@ def test_the_page_lists_exactly_the_events_that_the_code_passes():
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_field_without_a_value_is_left_out(name):
+def test_a_field_without_a_value_is_omitted(name):
     assert name not in written()
     assert name not in written(**{name: ""})
     assert written(**{name: 0})[name] == 0

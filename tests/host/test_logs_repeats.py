@@ -1,4 +1,4 @@
-"""Each event is one line a minute, and all of them together a bounded number."""
+"""Each event is logged at most once a minute, and the total number of lines is bounded."""
 
 import importlib
 import logging
@@ -21,7 +21,7 @@ def said(records):
     return [one.getMessage() for one in records]
 
 
-def test_what_repeats_within_a_minute_is_counted_and_told_once_and_what_came_once_never():
+def test_only_events_repeated_within_a_minute_are_counted_in_a_line():
     repeats = Repeats()
     assert [repeats.passes(record("refused: %s", "192.0.2.1"), now) for now in (0, 1, 59.9)] == [True, False, False]
     assert repeats.due(59.9) == []
@@ -35,7 +35,7 @@ def test_what_repeats_within_a_minute_is_counted_and_told_once_and_what_came_onc
     assert repeats.is_idle
 
 
-def test_no_line_is_from_the_future_when_the_process_ends_within_the_minute():
+def test_no_line_has_a_future_time_when_the_process_ends_within_the_minute():
     repeats = Repeats()
     for _ in range(2):
         repeats.passes(record("refused"), 0)
@@ -43,7 +43,7 @@ def test_no_line_is_from_the_future_when_the_process_ends_within_the_minute():
     assert counted.created <= time.time()
 
 
-def test_events_differ_by_logger_template_and_arguments_or_by_what_they_are_about():
+def test_events_differ_by_logger_template_and_arguments_or_their_subject():
     repeats = Repeats()
     different = [record("a %s", 1), record("a %s", 2), record("b %s", 1), record("a %s", 1, name="tmpmaild.y")]
     assert all(repeats.passes(one, 0) for one in different)
@@ -53,18 +53,18 @@ def test_events_differ_by_logger_template_and_arguments_or_by_what_they_are_abou
     assert not repeats.passes(record("took %s", ["no hash"]), 0)
 
 
-def test_beyond_a_hundred_lines_a_minute_the_rest_is_counted():
+def test_lines_beyond_a_hundred_a_minute_are_counted():
     repeats = Repeats()
     passed = [repeats.passes(record("refused: %s", number), 0) for number in range(MAX_LINES + 5)]
     assert passed == [True] * MAX_LINES + [False] * 5
-    assert said(repeats.due(60)) == ["5 more INFO lines were left out in the last minute: there were over 100"]
+    assert said(repeats.due(60)) == ["5 more INFO lines were omitted in the last minute: the limit is 100"]
     assert repeats.is_idle
     assert repeats.passes(record("refused: %s", 0), 60)
 
 
 @pytest.mark.parametrize("crowd", [logging.INFO, logging.WARNING, logging.ERROR])
 @pytest.mark.parametrize("other", [logging.INFO, logging.WARNING, logging.ERROR])
-def test_lines_of_one_level_never_crowd_out_those_of_another(crowd, other):
+def test_lines_of_one_level_never_displace_lines_of_a_different_level(crowd, other):
     repeats = Repeats()
     for number in range(MAX_LINES + 1):
         repeats.passes(record("crowd: %s", number, level=crowd), 0)
@@ -74,7 +74,7 @@ def test_lines_of_one_level_never_crowd_out_those_of_another(crowd, other):
 @pytest.mark.parametrize(
     "name", ["inboxes.commands", "webhooks.commands", "host.process", "daemon", "access", "audit", "smtp.connections"]
 )
-def test_what_an_operator_did_is_written_however_much_there_was(name):
+def test_actions_of_operators_are_always_written(name):
     repeats = Repeats()
     for number in range(MAX_LINES + 1):
         repeats.passes(record("refused: %s", number), 0)
@@ -91,7 +91,7 @@ def test_debugging_the_access_log_and_the_audit_are_never_counted():
     assert repeats.is_idle
 
 
-def test_the_loggers_of_what_operators_do_are_those_of_our_modules():
+def test_the_loggers_of_operator_actions_belong_to_our_modules():
     assert [
         name for name in logs._OF_OPERATORS if importlib.import_module(f"tmpmaild.{name}").log.name[9:] != name
     ] == []

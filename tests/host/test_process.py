@@ -1,4 +1,4 @@
-"""Memory that large mails took goes back to the system."""
+"""Memory used for large messages is returned to the system."""
 
 import platform
 import subprocess
@@ -13,7 +13,7 @@ from tmpmaild.host import process
 SCRIPTS = [Path(__file__).with_name(f"process_{name}.py") for name in ("churn", "pieces")]
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="requires glibc")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_freed_blocks_go_back_to_the_system(script):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
@@ -32,7 +32,7 @@ def test_freed_blocks_go_back_to_the_system(script):
         (20, 1000, 2000, (1, 1)),
     ],
 )
-def test_connections_leave_descriptors_for_the_rest(limit, smtp, http, expected):
+def test_connections_leave_descriptors_for_other_uses(limit, smtp, http, expected):
     config = Config(smtp=Smtp(max_connections=smtp), http=Http(max_connections=http))
     found = process.within_descriptors(config, limit)
     assert (found.smtp.max_connections, found.http.max_connections) == expected

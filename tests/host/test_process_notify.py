@@ -1,4 +1,4 @@
-"""What systemd is told."""
+"""Notifications to systemd."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ def supervisor(request, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("supervisor", ["", "@"], indirect=True)
-def test_the_supervisor_hears_the_state(supervisor):
+def test_the_supervisor_is_notified_of_the_state(supervisor):
     notify("READY=1")
     assert supervisor.recv(100) == b"READY=1"
 
@@ -31,7 +31,7 @@ def test_without_a_supervisor_nothing_happens(monkeypatch):
     notify("READY=1")
 
 
-def test_a_long_start_asks_for_more_time_until_it_is_over(supervisor, monkeypatch):
+def test_a_long_start_requests_more_time_until_it_is_complete(supervisor, monkeypatch):
     monkeypatch.setattr("tmpmaild.host.process._ASK_EVERY_SECONDS", 0.001)
     with more_time_to_start():
         heard = [supervisor.recv(100) for _ in range(3)]
@@ -44,7 +44,7 @@ def test_a_long_start_asks_for_more_time_until_it_is_over(supervisor, monkeypatc
 @pytest.mark.parametrize(
     "name", ["{folder}/nobody", "@{folder}/nobody", "{folder}/left", "{folder}/" + "x" * 200, "vsock:2:1"]
 )
-def test_a_supervisor_that_cannot_be_reached_is_logged_and_nothing_more(tmp_path, monkeypatch, caplog, name):
+def test_an_unreachable_supervisor_is_only_logged(tmp_path, monkeypatch, caplog, name):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as gone:
         gone.bind(f"{tmp_path}/left")
     monkeypatch.setenv("NOTIFY_SOCKET", name.format(folder=tmp_path))
@@ -65,7 +65,7 @@ def test_a_supervisor_that_cannot_be_reached_is_logged_and_nothing_more(tmp_path
         ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": str(os.getpid())}, 30),
     ],
 )
-def test_reports_come_twice_as_often_as_asked_for(environ, seconds):
+def test_reports_are_sent_twice_as_often_as_required(environ, seconds):
     assert interval_seconds(environ) == seconds
 
 
@@ -74,23 +74,23 @@ def hear_on(supervisor):
         pass
 
 
-async def test_reports_come_from_the_loop_and_stop_when_it_is_stuck(supervisor):
+async def test_reports_are_sent_by_the_event_loop_and_stop_when_it_is_stuck(supervisor):
     reporting = asyncio.create_task(keep_alive({"WATCHDOG_USEC": "20000"}))
     for _ in range(3):
         assert await asyncio.to_thread(supervisor.recv, 100) == b"WATCHDOG=1"
     supervisor.settimeout(0.2)
     with pytest.raises(TimeoutError):
-        hear_on(supervisor)  # in the loop, which therefore stands still
+        hear_on(supervisor)  # this call blocks the event loop
     supervisor.settimeout(30)
     assert await asyncio.to_thread(supervisor.recv, 100) == b"WATCHDOG=1"
     reporting.cancel()
 
 
 @pytest.mark.usefixtures("supervisor")
-async def test_a_supervisor_that_takes_nothing_more_does_not_hold_the_loop(caplog):
+async def test_a_supervisor_that_stops_reading_does_not_block_the_event_loop(caplog):
     reporting = asyncio.create_task(keep_alive({"WATCHDOG_USEC": "2"}))
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not caplog.records:
             await asyncio.sleep(0)
     reporting.cancel()
-    assert "cannot be told WATCHDOG=1" in caplog.text
+    assert "cannot send WATCHDOG=1" in caplog.text

@@ -1,4 +1,4 @@
-"""Reloads come one by one; a mistake is in the log, a line each, and is told to the command that asked."""
+"""Reloads run one at a time; each mistake is logged on its own line and reported to the command that requested it."""
 
 import asyncio
 import logging
@@ -13,7 +13,11 @@ from tmpmaild.host.process import Outcome, Reloaded, Reloading
 
 
 async def reloads(monkeypatch, pause_seconds, *signals, fails=False):
-    """Return whether more was wanted when each reload began; so many signals come in each, the last number in all others."""
+    """Return, for each reload, whether a further reload had already been requested when it started.
+
+    ``signals`` contains the number of signals that arrive during each reload; its last number applies to all later
+    reloads.
+    """
     monkeypatch.setattr(process, "_PAUSE_SECONDS", pause_seconds)
     wanted, begun = asyncio.Event(), []
 
@@ -36,7 +40,7 @@ async def reloads(monkeypatch, pause_seconds, *signals, fails=False):
     return begun
 
 
-async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
+async def test_signals_during_a_reload_cause_one_more_reload(monkeypatch):
     assert await reloads(monkeypatch, 0, 3, 0) == [False, False]
 
 
@@ -44,31 +48,31 @@ async def test_after_a_reload_there_is_a_pause_before_the_next(monkeypatch):
     assert await reloads(monkeypatch, process._PAUSE_SECONDS, 1) == [False]
 
 
-async def test_a_fault_of_ours_is_logged_and_the_next_signal_reloads_all_the_same(caplog, monkeypatch):
+async def test_an_internal_error_is_logged_and_the_next_signal_still_reloads(caplog, monkeypatch):
     assert len(await reloads(monkeypatch, 0, 1, fails=True)) > 1
     assert caplog.records[0].getMessage() == "reloading failed"
 
 
-async def test_what_needs_a_restart_is_answered_and_logged(caplog):
+async def test_keys_that_need_a_restart_are_returned_and_logged(caplog):
     async def reload():
         return Outcome("all of it", ["http.listen", "smtp.listen"])
 
     caplog.set_level(logging.INFO)
-    answers = [one async for one in Reloading(reload).commands()["reload"].answer(NoArguments())]
+    answers = [one async for one in Reloading(reload).commands()["reload"].run(NoArguments())]
     assert answers == [Reloaded(["http.listen", "smtp.listen"])]
     assert [record.getMessage() for record in caplog.records] == [
         "reloaded: all of it",
-        "changed, and needs a restart: http.listen, smtp.listen",
+        "changed, but takes effect only after a restart: http.listen, smtp.listen",
     ]
 
 
-async def test_each_mistake_is_a_line_of_the_log_and_the_command_fails(caplog):
+async def test_each_mistake_is_a_log_line_and_the_command_fails(caplog):
     async def reload():
         raise StartError("one\nanother")
 
     with pytest.raises(StartError, match="one\nanother"):
-        [one async for one in Reloading(reload).commands()["reload"].answer(NoArguments())]
+        [one async for one in Reloading(reload).commands()["reload"].run(NoArguments())]
     assert [record.getMessage() for record in caplog.records] == [
-        "the configuration stays as it was: one",
-        "the configuration stays as it was: another",
+        "the configuration is unchanged: one",
+        "the configuration is unchanged: another",
     ]

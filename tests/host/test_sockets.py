@@ -1,4 +1,4 @@
-"""Sockets that a parent has passed, in a process of its own: descriptors begin at 3 there."""
+"""Sockets passed by a parent process; a separate process is needed, because passed descriptors start at 3."""
 
 import json
 import os
@@ -36,9 +36,9 @@ def opened():
 
 
 def passed(names, *sockets):
-    """Return what a process that is passed these sockets takes, or what it says is wrong."""
+    """Pass sockets to a new process; return the sockets that it accepts, or its error messages."""
     numbers = [one.fileno() for one in sockets]
-    # High numbers, so that none is overwritten by the copy of another.
+    # Use high descriptor numbers, so that duplicating one socket does not overwrite the next.
     high = [os.dup2(number, 100 + place) for place, number in enumerate(numbers)]
     environ = {**os.environ, "LISTEN_FDS": str(len(sockets)), "LISTEN_FDNAMES": names}
     done = finished([sys.executable, TAKE, json.dumps(high)], env=environ, pass_fds=high)
@@ -47,7 +47,7 @@ def passed(names, *sockets):
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()
 
 
-def test_sockets_are_taken_by_name_and_handed_to_no_child(opened, tmp_path):
+def test_sockets_are_found_by_name_and_not_inherited_by_children(opened, tmp_path):
     unix = opened(socket.AF_UNIX, place=f"{tmp_path}/http.sock")
     found, left = passed("smtp:http:smtp:metrics", opened(), unix, opened(), opened())
     tcp, local = int(socket.AF_INET), int(socket.AF_UNIX)
@@ -59,7 +59,7 @@ def test_sockets_are_taken_by_name_and_handed_to_no_child(opened, tmp_path):
     assert left == []
 
 
-def test_each_mistake_is_named(opened, tmp_path):
+def test_each_mistake_is_reported(opened, tmp_path):
     unix = opened(socket.AF_UNIX, place=f"{tmp_path}/smtp.sock")
     datagrams = opened(kind=socket.SOCK_DGRAM, listen=False)
     with tempfile.TemporaryFile() as file:
@@ -68,8 +68,8 @@ def test_each_mistake_is_named(opened, tmp_path):
     assert said == [
         "passed socket 'tmpmaild-smtp.socket': expected FileDescriptorName= of its unit to be one of http, smtp, smtps, metrics",
         "passed socket 'smtp': expected TCP",
-        "passed socket 'http': expected a stream socket that listens (ListenStream=, Accept=no)",
-        "passed socket 'metrics': expected a stream socket that listens (ListenStream=, Accept=no)",
+        "passed socket 'http': expected a listening stream socket (ListenStream=, Accept=no)",
+        "passed socket 'metrics': expected a listening stream socket (ListenStream=, Accept=no)",
         "passed socket 'http': is not a socket",
     ]
     (line,) = passed("", opened())
@@ -86,7 +86,7 @@ def test_each_mistake_is_named(opened, tmp_path):
         {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "x"},
     ],
 )
-def test_what_was_passed_to_another_process_or_to_nobody_is_left_alone(environ):
+def test_sockets_for_another_process_or_for_none_are_ignored(environ):
     assert take_passed(environ) == {}
     assert environ == {}
 
@@ -116,20 +116,20 @@ def pem(tmp_path_factory):
         ("one.key", "one.pem", "smtp.tls_certificate one.key: expected a certificate in PEM"),
         ("one.pem", "junk", "smtp.tls_key junk: expected a private key in PEM, without a password"),
         ("one.pem", "cut.key", "smtp.tls_key cut.key: expected a private key in PEM, without a password"),
-        ("one.pem", "other.key", "smtp.tls_key other.key: is not the key of smtp.tls_certificate one.pem"),
-        ("one.pem", "rsa.key", "smtp.tls_key rsa.key: is not the key of smtp.tls_certificate one.pem"),
-        ("rsa.pem", "one.key", "smtp.tls_key one.key: is not the key of smtp.tls_certificate rsa.pem"),
+        ("one.pem", "other.key", "smtp.tls_key other.key: does not match smtp.tls_certificate one.pem"),
+        ("one.pem", "rsa.key", "smtp.tls_key rsa.key: does not match smtp.tls_certificate one.pem"),
+        ("rsa.pem", "one.key", "smtp.tls_key one.key: does not match smtp.tls_certificate rsa.pem"),
     ],
 )
-def test_of_a_certificate_and_its_key_the_one_that_is_wrong_is_named(pem, monkeypatch, name, key, told):
+def test_an_error_names_the_certificate_or_the_key_depending_on_which_is_wrong(pem, monkeypatch, name, key, told):
     monkeypatch.chdir(pem)
     with pytest.raises(StartError) as raised:
         certificate(Config(smtp=Smtp(tls_certificate=name, tls_key=key)))
     assert str(raised.value) == told
 
 
-def test_a_weak_certificate_is_named_with_what_openssl_says(pem, monkeypatch):
-    """Whether a key is too short is up to the machine's OpenSSL, so its answer is given here."""
+def test_a_weak_certificate_is_reported_with_the_error_of_openssl(pem, monkeypatch):
+    """Whether a key is too short depends on the machine's OpenSSL, so this test raises the error itself."""
     monkeypatch.chdir(pem)
     weak = ssl.SSLError(1, "ee key too small")
     weak.reason = "EE_KEY_TOO_SMALL"
@@ -142,7 +142,7 @@ def test_a_weak_certificate_is_named_with_what_openssl_says(pem, monkeypatch):
         load_certificate(Context(), Smtp(tls_certificate="one.pem", tls_key="one.key"))
 
 
-def test_what_is_shown_is_known_since_the_certificate_was_loaded_and_no_file_is_read_again(pem):
+def test_the_shown_certificate_is_known_since_it_was_loaded_and_no_file_is_read_again(pem):
     """``ShownCertificate`` is used in the event loop."""
     shown, renewed = (
         certificate(Config(smtp=Smtp(tls_certificate=str(pem / f"{name}.pem"), tls_key=str(pem / f"{name}.key"))))
@@ -154,15 +154,15 @@ def test_what_is_shown_is_known_since_the_certificate_was_loaded_and_no_file_is_
     (expires,) = known.metrics()
     assert expires.values() == {(): shown.expires_at_seconds}
     assert shown.expires_at_seconds > 1_790_000_000
-    assert known.change(shown).startswith("the certificate is the same as before, valid until ")
+    assert known.change(shown).startswith("the certificate is unchanged, valid until ")
     assert [known.change(renewed), known.change(Certificate()), known.change(Certificate())] == ["", "", ""]
     assert expires.values() == {(): 0}
 
 
-def test_a_credential_is_said_to_be_renewed_only_by_a_restart():
+def test_a_credential_is_reported_as_renewed_only_by_a_restart():
     shown = Certificate(
         file=str(CREDENTIALS / "tmpmaild.service/cert.pem"), serial="1", expires_at_seconds=1_790_000_000
     )
     assert ShownCertificate(shown).change(shown) == (
-        "the certificate is the same as before, valid until 2026-09-21; systemd passes a renewed one on only at a restart"
+        "the certificate is unchanged, valid until 2026-09-21; systemd provides a renewed certificate only after a restart"
     )

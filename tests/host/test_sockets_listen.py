@@ -1,4 +1,4 @@
-"""The sockets that the configuration names."""
+"""Sockets specified in the configuration."""
 
 import contextlib
 import errno
@@ -12,13 +12,13 @@ from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import bind_all, name
 
 
-def test_any_free_port_is_told_by_its_number():
+def test_a_free_port_is_reported_with_its_number():
     (listener,) = bind_all(["127.0.0.1:0"])
     with listener:
         assert name(listener) == f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_a_unix_socket_replaces_what_an_earlier_run_left_but_no_file_that_is_no_socket(tmp_path):
+def test_a_unix_socket_of_an_earlier_run_is_replaced_but_no_other_file(tmp_path):
     path = tmp_path / "http.sock"
     for _ in range(2):
         (listener,) = bind_all([f"unix:{path}"])
@@ -38,7 +38,7 @@ def name_of(path):
         return name(listener)
 
 
-def test_all_are_bound_or_none():
+def test_either_all_sockets_are_bound_or_none():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         free = socket.create_server(("127.0.0.1", 0))
@@ -52,7 +52,7 @@ def test_all_are_bound_or_none():
 
 @pytest.fixture
 def resolve(monkeypatch):
-    """Resolve the names of ``mail.test`` to these addresses."""
+    """Resolve ``mail.test`` to these addresses."""
     really = socket.getaddrinfo
 
     def set_addresses(*addresses):
@@ -70,7 +70,7 @@ def bound(text):
         return [closing.enter_context(listener).getsockname()[0] for listener in bind_all([text])]
 
 
-def test_a_name_is_bound_at_each_of_its_addresses_here_once_and_refused_without_any(resolve):
+def test_a_name_is_bound_once_at_each_of_its_local_addresses_and_refused_without_any(resolve):
     resolve("127.0.0.1", "127.0.0.2", "203.0.113.1", "127.0.0.1")
     assert bound("mail.test:0") == ["127.0.0.1", "127.0.0.2"]
     resolve("203.0.113.1", "203.0.113.2")
@@ -78,7 +78,7 @@ def test_a_name_is_bound_at_each_of_its_addresses_here_once_and_refused_without_
         bind_all(["mail.test:0"])
 
 
-def test_an_address_of_a_name_that_is_in_use_is_refused_and_the_others_are_let_go(resolve):
+def test_a_used_address_of_a_name_is_refused_and_the_others_are_released(resolve):
     resolve("127.0.0.1", "127.0.0.2")
     with socket.create_server(("127.0.0.2", 0)) as taken:
         port = taken.getsockname()[1]
@@ -90,7 +90,7 @@ def test_an_address_of_a_name_that_is_in_use_is_refused_and_the_others_are_let_g
 
 @pytest.fixture
 def no_ipv6(monkeypatch):
-    """Take IPv6 away, as a kernel does that was started with ``ipv6.disable=1``."""
+    """Disable IPv6, as on a kernel booted with ``ipv6.disable=1``."""
     really = socket.socket
 
     def make(family=-1, *arguments, **options):
@@ -102,19 +102,22 @@ def no_ipv6(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_ipv6")
-def test_without_ipv6_every_address_of_it_may_be_missing_beside_every_address_of_ipv4(caplog):
+def test_without_ipv6_the_ipv6_wildcard_may_be_missing_next_to_the_ipv4_wildcard(caplog):
     (listener,) = bind_all(["[::]:0", "0.0.0.0:0"])
     with listener:
         assert listener.family == socket.AF_INET
     (record,) = caplog.records
-    assert record.getMessage() == "[::]:0 is left out, there is no IPv6 here: Address family not supported by protocol"
+    assert (
+        record.getMessage()
+        == "not listening on [::]:0, because this machine has no IPv6: Address family not supported by protocol"
+    )
 
 
 @pytest.mark.usefixtures("no_ipv6")
 @pytest.mark.parametrize(
     "texts", [["[::]:0"], ["[::]:0", "127.0.0.1:0"], ["[::]:0", "0.0.0.0:1"], ["[::1]:0", "0.0.0.0:0"]]
 )
-def test_without_ipv6_any_other_address_of_it_is_refused(texts, caplog):
+def test_without_ipv6_any_other_ipv6_address_is_refused(texts, caplog):
     with pytest.raises(StartError, match="Address family not supported"):
         bind_all(texts)
     assert not caplog.records

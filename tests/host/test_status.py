@@ -1,11 +1,12 @@
-"""The status of a service, added up from its metrics."""
+"""The status of a service, computed from its metrics."""
 
 from tmpmaild.host.status import NoArguments, Served, StatusReport
 from tmpmaild.metrics import Count, Gauge
 
 NAMES = (
     *("storage_inboxes", "storage_messages", "storage_used_bytes", "storage_max_bytes", "smtp_sessions"),
-    *("http_connections", "http_streams", "sweep_age_seconds", "http_unreadable_forwarded_for_total"),
+    *("http_connections", "http_streams", "sweep_age_seconds"),
+    *("http_unreadable_forwarded_for_total", "http_untrusted_forwarded_for_total"),
 )
 
 
@@ -20,11 +21,11 @@ def report(reason=""):
 
 
 async def status(of):
-    (one,) = [one async for one in of.commands()["status"].answer(NoArguments())]
+    (one,) = [one async for one in of.commands()["status"].run(NoArguments())]
     return one
 
 
-async def test_counts_are_added_up_by_their_first_label_and_what_is_elsewhere_is_none():
+async def test_counts_are_summed_by_their_first_label_and_missing_counts_are_none():
     numbers = (await status(report())).numbers
     assert (numbers.mails_accepted, numbers.mails_refused, numbers.smtp_refusals) == (5, 3, 0)
     assert (numbers.free_disk_bytes, numbers.wal_bytes) == (None, None)

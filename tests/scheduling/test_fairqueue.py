@@ -1,4 +1,4 @@
-"""Who is served first, whatever others do."""
+"""The order in which clients are served, regardless of other clients' behaviour."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from .conftest import ATTACKER, LARGE, VICTIM, crowd
 
 
 @pytest.mark.parametrize("attackers", [1, 5, 50])
-async def test_one_mail_waits_for_no_more_than_a_turn_whatever_the_others_have_waiting(scheduler, time, attackers):
+async def test_a_message_waits_for_at_most_one_turn_whatever_else_is_queued(scheduler, time, attackers):
     names = [f"198.51.{number}.1" for number in range(attackers)]
     async with crowd(scheduler, time) as gathered:
         for name in names:
@@ -23,10 +23,11 @@ async def test_one_mail_waits_for_no_more_than_a_turn_whatever_the_others_have_w
                 await gathered.arrive(name)
         await gathered.arrive(VICTIM, seconds=0.01)
     assert gathered.served[0] == VICTIM
-    assert set(gathered.served[1 : attackers + 1]) == set(names)  # and each of them had a turn before any had a second
+    # Each attacker had a turn before any attacker had a second turn.
+    assert set(gathered.served[1 : attackers + 1]) == set(names)
 
 
-async def test_who_has_used_much_and_then_waited_comes_before_who_uses_much_now(scheduler, time):
+async def test_a_client_with_past_use_is_served_before_a_client_with_present_use(scheduler, time):
     scheduler.usage.charge(VICTIM, 5)
     time.now += 4 * HALF_LIFE_SECONDS
     async with crowd(scheduler, time) as gathered:
@@ -38,7 +39,7 @@ async def test_who_has_used_much_and_then_waited_comes_before_who_uses_much_now(
 
 
 @pytest.mark.parametrize("fresh", ["198.51.100.{}", "2001:db8:1:{:x}::/64"])
-async def test_a_new_address_for_each_mail_gains_nothing_over_other_networks(scheduler, time, fresh):
+async def test_a_new_address_for_each_mail_gives_no_advantage_over_other_networks(scheduler, time, fresh):
     scheduler.usage.charge(VICTIM, 0.1)
     scheduler.usage.charge(fresh.format(250), 0.2)
     async with crowd(scheduler, time) as gathered:
@@ -49,7 +50,10 @@ async def test_a_new_address_for_each_mail_gains_nothing_over_other_networks(sch
 
 
 async def test_new_addresses_of_the_same_network_cannot_keep_a_client_waiting_for_ever(scheduler, time):
-    """Each of them has used nothing, the client a little: it would always be last."""
+    """The client has used processor time, but the new addresses have not.
+
+    If the rank depended only on the address, the client would always be last.
+    """
     scheduler.usage.charge(VICTIM, 0.1)
     async with crowd(scheduler, time) as gathered:
         await gathered.arrive(VICTIM)
@@ -59,7 +63,7 @@ async def test_new_addresses_of_the_same_network_cannot_keep_a_client_waiting_fo
     assert PATIENCE_SECONDS < waited_seconds < PATIENCE_SECONDS + 3 * 0.06
 
 
-async def test_those_who_have_waited_long_get_every_other_turn_only(scheduler, time):
+async def test_clients_that_have_waited_long_get_only_every_other_turn(scheduler, time):
     async with crowd(scheduler, time) as gathered:
         for number in range(40):
             await gathered.arrive(f"198.51.{number}.1")
@@ -74,7 +78,7 @@ async def test_those_who_have_waited_long_get_every_other_turn_only(scheduler, t
 
 
 async def come_and_go(take, clients):
-    """Let every client wait; then half of them go at the same time, and the others are served one by one."""
+    """Let every client wait; then half of the clients leave at the same time, and the rest are served one by one."""
     served = []
 
     async def wait(client):

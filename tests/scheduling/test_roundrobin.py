@@ -1,4 +1,4 @@
-"""Turns without charges."""
+"""Round-robin turns, which are not charged for processor time."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ def test_networks_take_turns_and_in_them_their_clients():
         waiting.append(client, client)
     first = waiting.popleft()
     assert first == "198.51.100.1"
-    waiting.put_back(first, first)  # as if it had not been taken
+    waiting.put_back(first, first)  # the order is now the same as before ``popleft``
     served = []
     while waiting:
         served.append(waiting.popleft())
@@ -24,7 +24,7 @@ def test_networks_take_turns_and_in_them_their_clients():
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_a_semaphore_loses_no_slot_whenever_those_who_wait_are_cancelled(steps):
+async def test_a_semaphore_loses_no_slot_whenever_waiting_clients_are_cancelled(steps):
     semaphore, let_go, inside = FairSemaphore(2), asyncio.Event(), []
 
     async def enter(client):
@@ -54,6 +54,6 @@ async def test_a_semaphore_loses_no_slot_whenever_those_who_wait_are_cancelled(s
     inside.clear()
     again = [wait(client) for client in "xyz"]
     await asyncio.sleep(0)
-    assert inside == ["x", "y"]  # neither fewer slots nor more
+    assert inside == ["x", "y"]  # the number of slots has not changed
     let_go.set()
     await asyncio.wait(again)

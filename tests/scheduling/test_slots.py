@@ -1,4 +1,4 @@
-"""Slots: how many a client may hold, and when a slow reader loses one."""
+"""Slots: how many a client may have, and when a slow reader loses a slot."""
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,7 +18,7 @@ def slots(scheduler, time):
 
 @asynccontextmanager
 async def held(slots, *clients, sending=True):
-    """Hold slots for clients that take nothing of what is sent to them."""
+    """Take slots for clients that do not read."""
     async with AsyncExitStack() as stack:
         found = [await stack.enter_async_context(slots.take(client)) for client in clients]
         for slot in found if sending else ():
@@ -27,7 +27,7 @@ async def held(slots, *clients, sending=True):
 
 
 async def is_refused(slots, client, *, exempt=False):
-    """Return whether a client has to wait for a slot, and let it go."""
+    """Request a slot for a client and cancel the request; return whether the client had to wait."""
     with anyio.move_on_after(0) as waiting:
         async with slots.take(client, exempt=exempt):
             return False
@@ -35,7 +35,7 @@ async def is_refused(slots, client, *, exempt=False):
 
 
 async def until_cut(slots, time, held, step=0.05):
-    """Return after how many seconds one of the slots is taken back."""
+    """Return the number of seconds after which one of the slots is reclaimed."""
     waited = 0.0
     while not any(slot.scope.cancel_called for slot in held) and waited < 60:
         time.now += step
@@ -60,10 +60,11 @@ async def test_a_client_has_two_slots_and_a_network_three_quarters_of_all(slots)
     assert len(slots) == 0
 
 
-async def test_slow_readers_with_more_than_their_part_lose_a_slot_as_soon_as_somebody_waits(slots, time, scheduler):
+async def test_slow_readers_above_their_share_lose_a_slot_when_a_client_waits(slots, time, scheduler):
     async with held(slots, *clients(4) * 2) as slow, asyncio.TaskGroup() as tasks:
         time.now += 60
-        assert not any(slot.scope.cancel_called for slot in slow)  # nobody waits
+        # Slots are not reclaimed, because no client is waiting.
+        assert not any(slot.scope.cancel_called for slot in slow)
         waiting = tasks.create_task(is_served(slots, VICTIM))
         await anyio.wait_all_tasks_blocked()
         assert sum(slot.scope.cancel_called for slot in slow) == 1
@@ -76,7 +77,7 @@ async def is_served(slots, client):
 
 
 @pytest.mark.parametrize(("holders", "seconds"), [(clients(4) * 2, GRACE_SECONDS), (clients(8), LONE_GRACE_SECONDS)])
-async def test_how_long_a_slow_reader_keeps_others_waiting_depends_on_its_part(slots, time, holders, seconds):
+async def test_the_time_that_a_slow_reader_keeps_others_waiting_depends_on_its_share(slots, time, holders, seconds):
     async with held(slots, *holders) as slow:
         waiting = asyncio.create_task(is_served(slots, VICTIM))
         await anyio.wait_all_tasks_blocked()
@@ -87,7 +88,7 @@ async def test_how_long_a_slow_reader_keeps_others_waiting_depends_on_its_part(s
 
 
 async def test_parts_that_only_the_kernel_has_taken_give_no_credit(slots, time):
-    """The kernel takes the first parts of a response at once, whatever the client reads."""
+    """The kernel accepts the first parts of a response immediately, whether or not the client reads them."""
     async with held(slots, *clients(4) * 2, sending=False) as slow, AsyncExitStack() as stack:
         for slot in slow:
             for _ in range(10):
@@ -101,7 +102,7 @@ async def test_parts_that_only_the_kernel_has_taken_give_no_credit(slots, time):
         waiting.cancel()
 
 
-async def test_who_keeps_up_or_is_not_sent_to_yet_loses_nothing(slots, time):
+async def test_a_reader_that_keeps_up_or_has_no_data_yet_keeps_its_slot(slots, time):
     async with held(slots, *clients(4) * 2, sending=False) as steady:
         waiting = asyncio.create_task(is_served(slots, VICTIM))
         await anyio.wait_all_tasks_blocked()
@@ -115,7 +116,7 @@ async def test_who_keeps_up_or_is_not_sent_to_yet_loses_nothing(slots, time):
         waiting.cancel()
 
 
-async def test_a_slot_that_comes_free_goes_to_the_client_that_used_least(slots, scheduler):
+async def test_a_free_slot_goes_to_the_client_with_the_least_use(slots, scheduler):
     served = []
 
     async def wait(client):
@@ -132,13 +133,13 @@ async def test_a_slot_that_comes_free_goes_to_the_client_that_used_least(slots, 
     assert served == [VICTIM, ATTACKER]
 
 
-async def test_who_goes_while_a_slot_is_given_to_it_gives_it_back(slots):
+async def test_a_client_that_leaves_as_it_gets_a_slot_returns_the_slot(slots):
     first, *others = clients(8)
     async with held(slots, *others, sending=False):
         async with held(slots, first, sending=False):
             gone = asyncio.create_task(is_served(slots, VICTIM))
             await anyio.wait_all_tasks_blocked()
-        gone.cancel()  # its slot has been given to it, but it has not run since
+        gone.cancel()  # the task has been given a slot, but has not run since
         await asyncio.wait([gone])
         assert gone.cancelled()
         assert len(slots) == 7

@@ -1,4 +1,4 @@
-"""Turns: what runs in which thread, what it is charged, and what becomes of turns whose clients go."""
+"""Turns: the thread that runs the work, the processor time charged for it, and clients that leave early."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tmpmaild.scheduling.turns import LIGHT_BYTES, LITTLE_SECONDS
 from .conftest import ATTACKER, LARGE, VICTIM
 
 
-async def test_a_client_that_is_alone_gets_all_turns_in_its_order(scheduler, time):
+async def test_a_lone_client_gets_all_turns_in_order(scheduler, time):
     served = []
 
     async def work(number):
@@ -30,7 +30,7 @@ async def test_light_work_does_not_wait_for_the_end_of_large_work(scheduler):
 
 
 @pytest.mark.parametrize(("work_bytes", "used"), [(LARGE, 0.0), (LIGHT_BYTES, 2 * LITTLE_SECONDS)])
-async def test_neither_large_work_nor_a_client_that_has_used_much_takes_the_thread_of_light_work(
+async def test_neither_large_work_nor_a_client_with_much_use_takes_the_thread_of_light_work(
     scheduler, work_bytes, used
 ):
     scheduler.usage.charge(ATTACKER, used)
@@ -42,7 +42,7 @@ async def test_neither_large_work_nor_a_client_that_has_used_much_takes_the_thre
         assert not waiting.done()
 
 
-async def test_the_cpu_time_of_the_thread_is_charged_to_the_current_client_also_when_it_fails(scheduler, time):
+async def test_the_cpu_time_of_the_thread_is_charged_to_the_current_client_even_if_the_work_fails(scheduler, time):
     def fail(seconds):
         time.work(seconds)
         raise ValueError("a fault")
@@ -57,7 +57,7 @@ async def test_the_cpu_time_of_the_thread_is_charged_to_the_current_client_also_
     assert current_client() == ""
 
 
-async def test_a_client_that_goes_while_it_waits_leaves_its_turn_to_others(scheduler):
+async def test_a_client_that_leaves_while_waiting_leaves_its_turn_to_others(scheduler):
     async with scheduler.turn(LARGE, ATTACKER):
         gone = asyncio.create_task(scheduler.run(str, 1, work_bytes=LARGE, client=VICTIM))
         await anyio.wait_all_tasks_blocked()
@@ -68,7 +68,7 @@ async def test_a_client_that_goes_while_it_waits_leaves_its_turn_to_others(sched
 
 
 @pytest.mark.parametrize("released_first", [True, False])
-async def test_a_client_that_goes_at_the_moment_of_its_turn_gives_it_back(scheduler, released_first):
+async def test_a_client_that_leaves_as_its_turn_starts_returns_the_turn(scheduler, released_first):
     turn = scheduler.turn(LARGE, ATTACKER)
     await turn.__aenter__()
     gone = asyncio.create_task(scheduler.run(str, 1, work_bytes=LARGE, client=VICTIM))
@@ -84,7 +84,7 @@ async def test_a_client_that_goes_at_the_moment_of_its_turn_gives_it_back(schedu
         assert await scheduler.run(str, 2, work_bytes=LARGE, client=ATTACKER) == "2"
 
 
-async def test_heavy_inputs_are_in_memory_one_at_a_time_and_let_others_pass(scheduler):
+async def test_heavy_inputs_are_in_memory_one_at_a_time_and_let_light_ones_pass(scheduler):
     async def heavy(stored):
         with scheduler.heavy_slot() as slot:
             await scheduler.run(str, 1, work_bytes=LARGE, client=ATTACKER, heavy_slot=slot)
@@ -103,7 +103,7 @@ async def test_heavy_inputs_are_in_memory_one_at_a_time_and_let_others_pass(sche
     assert storing.done()
 
 
-async def test_a_heavy_input_that_goes_while_it_waits_takes_no_slot_with_it(scheduler):
+async def test_a_heavy_input_that_leaves_while_waiting_takes_no_slot(scheduler):
     async with scheduler.turn(LARGE, ATTACKER):
         with scheduler.heavy_slot() as slot:
             gone = asyncio.create_task(scheduler.run(str, 1, work_bytes=LARGE, client=VICTIM, heavy_slot=slot))

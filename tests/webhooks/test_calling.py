@@ -1,4 +1,4 @@
-"""One call over real connections: what a target receives, and how little it can do to the daemon."""
+"""One call over real connections: the request that a target receives, and the limits that protect the daemon."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ async def call(url, *allowed, caller=None, body=BODY):
 
 
 def resolving(*answers):
-    """Return a function that resolves any name to the next of the answers, and the list of names it was called for."""
+    """Return a function that resolves each name to the next result, and the list of names passed to it."""
     asked, left = [], list(answers)
 
     def resolve(host, port):
@@ -73,9 +73,9 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch):
         assert proxy.connections == 0
 
 
-async def test_a_name_that_resolves_elsewhere_at_the_next_call_gets_no_connection():
+async def test_a_name_that_resolves_differently_at_the_next_call_is_not_connected_to():
     """DNS rebinding: each call resolves the name once, and connects to the address that it has checked."""
-    # Two addresses that nothing else takes, since the port has to be free at both.
+    # Two addresses that nothing else uses, because the port must be free on both.
     resolve, asked = resolving(["127.0.0.2"], ["127.0.0.3"])
     async with receiving(host="127.0.0.2") as allowed, receiving(host="127.0.0.3", port=allowed.port) as inside:
         places = (f"hooks.example.org:{allowed.port}", f"127.0.0.2/32:{allowed.port}")
@@ -90,7 +90,7 @@ async def test_a_name_that_resolves_elsewhere_at_the_next_call_gets_no_connectio
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "::1", "0.0.0.0", "::"])
-async def test_a_name_that_resolves_to_this_machine_gets_no_connection(address):
+async def test_a_name_that_resolves_to_this_machine_is_not_connected_to(address):
     async with receiving() as inside:
         caller = Caller(resolve=resolving([address])[0])
         allowed = f"*.example.org:{inside.port}"
@@ -146,14 +146,14 @@ async def test_the_daemon_does_not_call_itself():
         (b"", b"\x00", 100, b"", {"reason": "protocol"}),
     ],
 )
-async def test_any_response_is_read_within_bounds(start, piece, times, end, outcome):
+async def test_every_response_is_read_within_limits(start, piece, times, end, outcome):
     async with receiving(start + piece * times + end) as receiver:
         assert await call_loopback(receiver) == Outcome(**outcome)
 
 
 @pytest.mark.parametrize("field", [b"a:\n" * 101, b"a:" + b" " * 9000 + b"\0\r\n"], ids=["many", "quadratic"])
 async def test_a_header_that_is_expensive_to_parse_is_not_parsed(field, monkeypatch):
-    monkeypatch.setattr("h11._readers.header_field_re", None)  # the pattern for fields, of which none reaches it
+    monkeypatch.setattr("h11._readers.header_field_re", None)  # makes any use of the pattern fail
     async with receiving(b"HTTP/1.1 200 OK\r\n" + field + b"\r\n") as receiver:
         assert await call_loopback(receiver) == Outcome(reason="protocol")
 
@@ -171,16 +171,16 @@ async def test_an_endless_body_is_left_unread():
 
     async with receiving(flood) as receiver:
         assert await call_loopback(receiver) == Outcome(200)
-    assert sent < 32 << 20  # what the kernel takes in between
+    assert sent < 32 << 20  # this includes the data that the kernel buffers
 
 
-async def test_a_connection_that_ends_without_a_response_is_an_error():
+async def test_a_connection_closed_without_a_response_is_an_error():
     async with receiving(b"HTTP/1.1 200 OK\r\n") as receiver:
         assert await call_loopback(receiver) == Outcome(reason="connection")
-    assert await call_loopback(receiver) == Outcome(reason="connection")  # nobody listens any more
+    assert await call_loopback(receiver) == Outcome(reason="connection")  # nothing is listening any more
 
 
-async def test_a_target_that_never_answers_costs_the_time_of_one_call():
+async def test_a_target_that_never_responds_delays_only_one_call():
     async def stay_silent(*_):
         await asyncio.Event().wait()
 
@@ -188,7 +188,7 @@ async def test_a_target_that_never_answers_costs_the_time_of_one_call():
         assert await call_loopback(receiver, caller=Caller(call_seconds=0.2)) == Outcome(reason="timeout")
 
 
-async def test_a_target_that_reads_nothing_costs_no_more():
+async def test_a_target_that_does_not_read_delays_only_one_call():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         port = deaf.getsockname()[1]
         caller = Caller(call_seconds=0.2)
@@ -196,7 +196,7 @@ async def test_a_target_that_reads_nothing_costs_no_more():
     assert outcome == Outcome(reason="timeout")
 
 
-async def test_a_name_server_that_never_answers_holds_one_thread_for_each_name():
+async def test_an_unresponsive_name_server_blocks_one_thread_for_each_name():
     answered = threading.Event()
     threads = []
 
@@ -210,7 +210,7 @@ async def test_a_name_server_that_never_answers_holds_one_thread_for_each_name()
         calls = [call("https://hooks.example.org/", "hooks.example.org", caller=caller) for _ in range(3)]
         assert set(await asyncio.gather(*calls)) == {Outcome(reason="timeout")}
         assert len(threads) == 1
-        assert threads[0].daemon  # so that it does not keep the process from ending
+        assert threads[0].daemon  # lets the process exit even though the thread is blocked
     finally:
         answered.set()
 
@@ -263,7 +263,7 @@ def tls(folder):
 
 @pytest.fixture
 def trusted(folder, monkeypatch):
-    """Have OpenSSL trust the test's authority alone."""
+    """Make OpenSSL trust only the test's certificate authority."""
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", str(folder))
 

@@ -1,4 +1,4 @@
-"""The operator's commands about webhooks, on a storage with webhooks whose URL cannot be parsed."""
+"""The operator's commands for webhooks, on a storage with webhooks whose URL cannot be parsed."""
 
 import pytest
 from webhookharness import SECRET
@@ -18,7 +18,7 @@ async def commands(harness):
 
 
 async def answered(commands, name, wanted):
-    (line,) = [line async for line in commands[name].answer(wanted)]
+    (line,) = [line async for line in commands[name].run(wanted)]
     return line
 
 

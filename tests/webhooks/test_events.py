@@ -1,4 +1,4 @@
-"""The events of a webhook, in order, and what is left out of a document that is too large."""
+"""The events of a webhook, in order, and the parts omitted from a document that is too large."""
 
 import msgspec
 import pytest
@@ -26,7 +26,7 @@ async def leased(harness, inbox, state=None):
     return stored if state is None else replace(stored, state=state)
 
 
-async def test_an_end_that_is_not_wanted_removes_the_webhook_without_a_call():
+async def test_an_unwanted_expiry_event_removes_the_webhook_without_a_call():
     assert await Events(None, None).next(LEASED, LEASED.expires_at_ms) == Step(event=None, state=None)
 
 
@@ -55,7 +55,7 @@ async def test_the_expiry_is_the_last_event(harness, events):
     [(b"a" * 70 + b"\r\n", False), ((b"\x01" * 70 + b"\r\n") * 1000, True), ((b"a" * 70 + b"\r\n") * 5000, True)],
     ids=["short", "six times as long as JSON", "long"],
 )
-async def test_a_document_that_would_be_too_large_is_without_the_text(harness, events, body, is_left_out):
+async def test_the_text_is_left_out_of_a_document_that_would_be_too_large(harness, events, body, is_left_out):
     inbox = await harness.inbox()
     await harness.deliver(inbox, "hello", body)
     step = await events.next(await leased(harness, inbox), harness.clock())

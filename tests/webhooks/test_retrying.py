@@ -1,4 +1,4 @@
-"""The state after a call, and the time of the next one."""
+"""The state after a call, and the time of the next call."""
 
 import pytest
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ def delay_seconds(outcome, **more):
 
 
 @pytest.mark.parametrize("status", [200, 202, 204, 299])
-def test_an_event_that_a_target_has_accepted_is_done(status):
+def test_an_event_is_finished_once_a_target_has_accepted_it(status):
     assert after(Outcome(status), failures=3) == replace(TOLD, called_at_ms=NOW_MS, result=str(status))
 
 
@@ -69,7 +69,7 @@ def test_retry_after_is_seconds_or_a_date(text, seconds):
     assert delay_seconds(Outcome(500, retry_after=text)) == 1
 
 
-def test_there_is_no_retry_after_the_expiry_and_a_webhook_ends_with_its_target_or_inbox():
+def test_retries_stop_at_the_expiry_and_webhooks_end_with_their_target_or_inbox():
     assert after(Outcome(500), expires_at_ms=NOW_MS + 10).next_at_ms == NOW_MS + 10
     assert delay_seconds(Outcome(500), expires_at_ms=NOW_MS - 10) == 1
     assert after(Outcome(410)) is None

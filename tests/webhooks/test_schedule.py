@@ -1,4 +1,4 @@
-"""The order of calls: limits for all and for each host, and slow hosts do not delay others."""
+"""The order of calls: total and per-host limits, and slow hosts, which must not delay calls to other hosts."""
 
 import sys
 from collections import deque
@@ -45,7 +45,7 @@ def test_calls_at_once_are_limited_and_unknown_hosts_get_a_share(schedule):
     assert len(taken(schedule)) == 24
 
 
-def test_slow_hosts_leave_places_to_new_hosts_and_both_to_quick_hosts(schedule):
+def test_slow_hosts_leave_slots_to_new_hosts_and_both_to_quick_hosts(schedule):
     slow, quick = numbered("slow", 100), numbered("quick", 100)
     for names, seconds in ((slow, 10.0), (quick, 0.1)):
         due(schedule, *names)
@@ -69,7 +69,7 @@ def test_one_busy_host_does_not_delay_the_turns_of_others(schedule):
     assert [job.inbox_id for job in taken(schedule)] == ["busy0", "other", "busy1"]
 
 
-def test_a_webhook_that_is_due_or_ends_later_is_called_then_and_once(schedule):
+def test_a_webhook_with_a_retry_time_or_an_expiry_is_called_once_at_that_time(schedule):
     job = schedule.know("a", "a.example")
     schedule.call_at(job, 5000, 1000)
     schedule.call_at(job, 5000, 2000)
@@ -96,7 +96,7 @@ def test_an_event_during_a_call_is_reported_after_it_but_not_before_a_retry(sche
     assert (taken(schedule), taken(schedule, 5000)) == ([], [job])
 
 
-def test_a_webhook_that_is_forgotten_or_has_another_host_is_not_called_there(schedule):
+def test_a_forgotten_or_moved_webhook_is_not_called_at_its_old_host(schedule):
     gone, moved = due(schedule, *"ab", host="old.example")
     schedule.forget(gone)
     schedule.forget(gone)
@@ -111,7 +111,7 @@ def test_a_webhook_that_is_forgotten_or_has_another_host_is_not_called_there(sch
     assert (taken(schedule), len(schedule), schedule._hosts) == ([], 0, {})
 
 
-def test_moving_a_time_again_and_again_takes_no_memory(schedule):
+def test_moving_a_time_repeatedly_uses_no_memory(schedule):
     job = schedule.know("a", "a.example")
     for at_ms in range(1, 10_000):
         schedule.end_at(job, at_ms)
@@ -134,7 +134,7 @@ def test_the_steps_of_a_call_do_not_grow_with_the_number_of_waiting_webhooks(hos
     def steps(waiting):
         schedule = Schedule()
         jobs = due(schedule, *numbered("waits", waiting), host=host)
-        # Of a list the first is taken by moving all the others, which is no step that can be counted.
+        # Removing the first item of a list moves all other items, but that work does not count as lines of Python.
         assert all(isinstance(job.host.ready, deque) for job in jobs)
         begun = taken(schedule)
         return lines_run(lambda: [_turn(schedule, begun) for _ in range(20)])
@@ -151,7 +151,7 @@ def lines_run(work):
         count += event == "line"
         return trace
 
-    before = sys.gettrace()  # of a measurement of coverage
+    before = sys.gettrace()  # such as a coverage tool's trace function
     sys.settrace(trace)
     try:
         work()

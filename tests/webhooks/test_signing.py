@@ -15,7 +15,7 @@ def test_the_example_of_the_specification_has_the_signature_that_it_states():
     ]
 
 
-def test_an_event_has_a_stable_id_of_its_own_that_depends_on_the_secret():
+def test_an_event_has_a_stable_id_that_depends_on_the_secret():
     ids = [
         event_id(SECRET, "message.received", "msg_1"),
         event_id(SECRET, "message.received", "msg_2"),

@@ -1,4 +1,4 @@
-"""Verification by others: the receivers in docs/webhooks.md, run unchanged, and the Standard Webhooks libraries."""
+"""Verification by third parties: the receivers in docs/webhooks.md, unchanged, and the Standard Webhooks libraries."""
 
 import importlib
 import re
@@ -35,7 +35,7 @@ def signed(body=BODY, seconds=None):
 
 @contextmanager
 def running(*command):
-    """Run a receiver, and yield it with its port once it listens."""
+    """Run a receiver, and yield it with its port once it is listening."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     environ = environment(PORT=str(port), WEBHOOK_SECRET=SECRET)
@@ -55,7 +55,7 @@ def running(*command):
 
 
 async def check_that_it_verifies(process, port):
-    """Call a receiver with a good signature and with bad ones, and check its responses."""
+    """Call a receiver with a valid signature and with invalid signatures, and check its responses."""
 
     async def call(fields, body=BODY):
         target = parse_url(f"http://127.0.0.1:{port}/")
@@ -82,7 +82,7 @@ async def test_the_typescript_receiver_accepts_only_our_calls(tmp_path):
 
 
 @pytest.mark.needs("node")
-def test_svix_of_npm_verifies():
+def test_the_svix_package_from_npm_verifies_our_signature():
     script = """
     const { Webhook } = require("svix");
     const [secret, headers, body] = JSON.parse(process.argv[1]);
@@ -93,7 +93,7 @@ def test_svix_of_npm_verifies():
 
 
 @pytest.mark.proof
-def test_svix_of_pypi_verifies():
+def test_the_svix_package_from_pypi_verifies_our_signature():
     svix = importlib.import_module("svix")
     svix.Webhook(SECRET).verify(BODY, signed())
     with pytest.raises(svix.WebhookVerificationError):

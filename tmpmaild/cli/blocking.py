@@ -20,7 +20,7 @@ from tmpmaild.model import rfc3339
 
 
 def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options which specify blocks, with these help texts."""
+    """Return a decorator that adds the options for specifying blocks, with these help texts."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         options = (("sender", "SENDER", sender), ("name", "NAME", name), ("client", "NET", client))
@@ -33,13 +33,13 @@ def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]
 
 def _expect_a_name(wanted: Mapping[str, object]) -> None:
     if not any(wanted[kind] for kind in ("senders", "names", "clients")):
-        raise click.UsageError("name what: --sender, --name or --client")
+        raise click.UsageError("specify --sender, --name or --client")
 
 
 @click.command()
 @_named(
-    "An envelope sender, or all of a domain and those below it.",
-    "Addresses with this local part: nobody can create one.",
+    "An envelope sender, or a domain, which covers all senders at the domain and its subdomains.",
+    "A local part; addresses with this local part cannot be created.",
     "An IP address or a network, such as 192.0.2.0/24.",
 )
 @click.option(
@@ -47,16 +47,17 @@ def _expect_a_name(wanted: Mapping[str, object]) -> None:
     "seconds",
     type=configured.Duration(),
     metavar="TIME",
-    help="How long, such as 1d; without it, or with 0, permanently.",
+    help="How long to block, such as 1d; 0, the default, means permanently.",
 )
 @click.option(
     "--force", is_flag=True, help="Also block this machine, trusted proxies, and clients that are exempt from limits."
 )
 @with_service
 def block(config: Config, *, seconds: float | None, **wanted: tuple[str, ...]) -> None:
-    """Block clients, names or senders from now on. Each option may be given more than once.
+    """Block clients, names or senders. Each option may be given more than once.
 
-    Clients can neither connect to SMTP nor create addresses; addresses that they have created stay (see purge).
+    Blocked clients can neither connect to SMTP nor create addresses; addresses that they have already created are kept
+    (see purge).
     """
     _expect_a_name(wanted)
     changed = control.last(config, "block", {**wanted, "seconds": configured.limit_seconds(seconds)}, Changed)
@@ -65,30 +66,30 @@ def block(config: Config, *, seconds: float | None, **wanted: tuple[str, ...]) -
 
 @click.command()
 @_named(
-    "A sender, or a domain whose senders were blocked: their mail is accepted again.",
-    "A local part that was blocked: addresses with it can be created again.",
-    "A client or a network that was blocked, written the same way: it may connect again.",
+    "A blocked sender or domain: its mail is accepted again.",
+    "A blocked local part; addresses with this local part can be created again.",
+    "A blocked client or network, as listed by tmpmaild blocks; it may connect again.",
 )
 @with_service
 def unblock(config: Config, **wanted: tuple[str, ...]) -> None:
-    """Remove blocks, as blocks lists them. Each option may be given more than once."""
+    """Remove blocks, specified in the form that tmpmaild blocks prints. Each option may be given more than once."""
     _expect_a_name(wanted)
     changed = control.last(config, "unblock", wanted, Changed)
     if not changed.count:
-        raise CommandError("nothing of this was blocked")
+        raise CommandError("none of these blocks exists")
     say(f"{changed.count} unblocked")
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")
 @with_service
 def blocks(config: Config, *, as_json: bool) -> None:
-    """List what is blocked, and until when."""
+    """List all blocks and when they expire."""
     show_list(config, "blocks", "blocks", json.dumps if as_json else _block_as_text)
 
 
 class _Block(Struct, frozen=True):
-    """A block in the list from the service."""
+    """A block in the service's list."""
 
     kind: str
     value: str

@@ -1,4 +1,4 @@
-"""Shared parts of commands: the option ``--config``, errors as plain lines, and validation of other options."""
+"""Shared parts of commands: the ``--config`` option, error output, and the validation of other options."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from tmpmaild.host.process import drop_to_owner
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
 NO_OUTPUT = 4
-EXIT_CONFIG = os.EX_CONFIG  # systemd does not restart the service after it
+EXIT_CONFIG = os.EX_CONFIG  # systemd does not restart the service after this exit code
 _EXIT_CTRL_C = 128 + signal.SIGINT
 _A_YEAR_SECONDS = 31_536_000
 _ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
@@ -38,8 +38,8 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 config_option = click.option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path, readable=False),  # load() reports errors in it
-    help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
+    type=click.Path(path_type=Path, readable=False),  # load() reports unreadable files
+    help="Configuration file. Default: $TMPMAILD_CONFIG, ./tmpmaild.toml or /etc/tmpmaild/config.toml, if any exists.",
 )
 
 
@@ -47,7 +47,7 @@ P = ParamSpec("P")
 
 
 class NoOutput(StartError):
-    """Standard output cannot be written, and a program is waiting for the output."""
+    """Standard output cannot be written to, although a program is waiting for the output."""
 
 
 def clear_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -84,9 +84,9 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_service(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass the configuration to a command that needs only the running service, as ``with_config`` does.
+    """Like ``with_config``, for a command that needs only the running service.
 
-    If the configuration has errors, they are listed; if a service responds nevertheless, the command continues.
+    Errors in the configuration are listed; if a service responds despite them, the command continues.
     """
 
     @clear_errors
@@ -98,7 +98,7 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
             running = of_running_service(configfile.load_what_is_right(config_path, os.environ))
             if running is None:
                 raise
-            for line in (*error.mistakes, "the service runs with what it has read before"):
+            for line in (*error.mistakes, "the service continues to run with its previous configuration"):
                 console.complain(line)
             config = running
         command(config=config, **kwargs)
@@ -119,9 +119,10 @@ def _exit_code(error: StartError | CommandError) -> int:
 
 
 def read(config_path: Path | None) -> Config:
-    """Read the configuration, and report its file on standard error unless it was given on the command line.
+    """Read the configuration, and report its path on standard error unless it was given on the command line.
 
-    If standard error is not a terminal, only a file in the current folder, or an inaccessible folder, is reported.
+    If standard error is not a terminal, only a file in the current directory, or an inaccessible directory, is
+    reported.
     """
     if config_path is None:
         if obstacle := configfile.current_folder_obstacle():
@@ -135,9 +136,9 @@ def read(config_path: Path | None) -> Config:
 
 
 def expect_folder(config: Config) -> None:
-    """Raise ``CommandError`` if the path of the database is relative and the current folder no longer exists.
+    """Raise ``CommandError`` if the path of the database is relative and the current directory no longer exists.
 
-    Otherwise Python's path functions would fail later, each in a different place.
+    Otherwise, Python's path functions would fail later in various places.
     """
     path = Path(config.storage.path)
     if path.is_absolute() or (config.storage.url and config.control.listen):
@@ -145,7 +146,7 @@ def expect_folder(config: Config) -> None:
     try:
         Path.cwd()
     except OSError as error:
-        raise CommandError(f"storage.path: {path} is in the current folder: {error.strerror or error}") from error
+        raise CommandError(f"storage.path: {path} is in the current directory: {error.strerror or error}") from error
 
 
 def load(config_path: Path | None) -> Config:
@@ -162,14 +163,14 @@ def say(line: str) -> None:
 
 
 def expect_address(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Reject text that cannot be an address; most often it comes from an unset shell variable."""
+    """Reject text that cannot be an address; the usual cause is a shell variable that is not set."""
     if value is not None and not (_ADDRESS.fullmatch(value) and value.isprintable()):
-        raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
+        raise click.BadParameter(f"expected an address such as name@domain, not {value!r}")
     return value
 
 
 def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
-    """Reject text that cannot be an envelope sender, which may be empty."""
+    """Reject text that cannot be an envelope sender; empty text is allowed."""
     return expect_address(context, parameter, value) if value else value
 
 
@@ -182,18 +183,18 @@ def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, v
         reason = str(error)
     else:
         reason = "no port"
-    raise click.BadParameter(f"HOST:PORT is expected, like 127.0.0.1:1025, not {value!r} ({reason})")
+    raise click.BadParameter(f"expected HOST:PORT, such as 127.0.0.1:1025, not {value!r} ({reason})")
 
 
 def expect_client(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Return the client that limits apply to: an IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the client to which limits apply: an IPv4 address, or the /64 network of an IPv6 address."""
     if value is None or value == LOCAL:
         return value
     address, _, length = value.partition("/")
     with suppress(ValueError):
         if length in ("", "64" if ":" in address else "32"):
             return client_name(str(ip_address(address)))
-    raise click.BadParameter(f"an IP address is expected (of IPv6 its /64 is the client), not {value!r}")
+    raise click.BadParameter(f"expected an IP address (for IPv6, the client is its /64 network), not {value!r}")
 
 
 def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -201,15 +202,15 @@ def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, val
     with suppress(ValueError):
         if value is None or (parse_endpoint(value).port and ip_address(parse_endpoint(value).host)):
             return value
-    raise click.BadParameter(f"IP:PORT is expected, like 9.9.9.9:53, not {value!r}")
+    raise click.BadParameter(f"expected IP:PORT, such as 9.9.9.9:53, not {value!r}")
 
 
 def choose_instance(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Set the variables by which commands find a daemon of tmpmaild@.service, unless they are already set."""
+    """Set the variables that commands use to find a daemon of tmpmaild@.service, unless they are already set."""
     if value is None:
         return None
     if not _INSTANCE.fullmatch(value):
-        raise click.BadParameter(f"the N of tmpmaild@N.service is expected, not {value!r}")
+        raise click.BadParameter(f"expected the N of tmpmaild@N.service, not {value!r}")
     os.environ.setdefault("TMPMAILD_CONTROL__LISTEN", f"unix:/run/tmpmaild-{value}/control.sock")
     password = Path(f"/run/credentials/tmpmaild@{value}.service/postgresql")
     if os.access(password, os.R_OK):
@@ -218,12 +219,12 @@ def choose_instance(_context: click.Context, _parameter: click.Parameter, value:
 
 
 def limit_seconds(seconds: float | None) -> int | None:
-    """Return a time limit for the service in whole seconds, or None for 0, which means no limit as in the settings."""
+    """Round a time limit up to whole seconds for the service; return None for 0, which means no limit."""
     return ceil(seconds or 0) or None
 
 
 class Input(click.File):
-    """A file to read, or ``-`` for standard input, which may be closed."""
+    """A parameter type for an input file: its path, or ``-`` for standard input."""
 
     def convert(
         self, value: str | os.PathLike[str] | IO[Any], parameter: click.Parameter | None, context: click.Context | None
@@ -236,7 +237,7 @@ class Input(click.File):
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
-    """A duration in seconds or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``, ``1d``; at most a year."""
+    """A duration of at most a year, in seconds or with a unit, such as ``1.5``, ``30s``, ``5m``, ``1h`` or ``1d``."""
 
     name = "duration"
 
@@ -245,5 +246,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since
         match = _DURATION.fullmatch(str(value))
         seconds = float(match[1]) * _SECONDS[match[2]] if match else -1
         if not 0 <= seconds <= _A_YEAR_SECONDS:
-            self.fail(f"a time up to a year is expected, like 30, 30s, 5m or 1h, not {value!r}", parameter, context)
+            self.fail(
+                f"expected a time of at most a year, such as 30, 30s, 5m or 1h, not {value!r}", parameter, context
+            )
         return seconds

@@ -17,10 +17,11 @@ from tmpmaild.host import control
 
 _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
-_CUT_OFF = "the service has stopped before its answer was complete"
+_NEEDS_PLACE = f"with storage.url, also set control.listen, for example to unix:{control.OF_UNIT}"
+_CUT_OFF = "the service stopped before its response was complete"
 _LONG_SECONDS = 3600.0
 _LONG = ("backup", "postmaster-delete", "purge", "webhooks-forget")
-"""Commands whose response may pause for long, for example while the service makes the copy."""
+"""Commands whose response may stall for a long time, for example while the service makes the copy."""
 
 T = TypeVar("T", bound=Struct)
 
@@ -30,7 +31,7 @@ class NotRunning(CommandError):
 
 
 class Changed(Struct, frozen=True):
-    """The response to a command that changes several objects, with their number."""
+    """The response to a command that changes several objects: the number of changed objects."""
 
     count: int
 
@@ -54,7 +55,7 @@ class Response:
             yield line
 
     def octets(self, count: int) -> Iterator[bytes]:
-        """Yield the raw bytes that a line has announced."""
+        """Yield the raw bytes that follow a line of the response."""
         while count:
             with _talking(self._patience_seconds):
                 part = self._stream.read1(min(count, 1 << 16))  # type: ignore[attr-defined]
@@ -71,12 +72,12 @@ class Response:
         try:
             return msgspec.json.decode(line, type=dict[str, object])
         except msgspec.DecodeError as error:
-            raise CommandError("what answers is not tmpmaild, or not this version of it") from error
+            raise CommandError("the response is not from tmpmaild, or from a different version") from error
 
 
 @contextmanager
-def asked(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> Iterator[Response]:
-    """Send a command and yield the response. The time between its lines is limited, with more for long commands.
+def request(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> Iterator[Response]:
+    """Send a command and yield the response. Each line must arrive in time; long commands have a longer time limit.
 
     Raises ``NotRunning``, ``CommandError``.
     """
@@ -84,32 +85,37 @@ def asked(config: Config, command: str, arguments: Mapping[str, object] | None =
     path = control.found(config, os.environ)
     if path is None:
         raise NotRunning('control.listen is "off", so no command can reach the service')
-    request = msgspec.json.encode({"command": command, "arguments": arguments or {}}) + b"\n"
+    line = msgspec.json.encode({"command": command, "arguments": arguments or {}}) + b"\n"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(patience_seconds)
-        _connect(connection, path)
+        try:
+            _connect(connection, path)
+        except NotRunning as error:
+            if config.storage.url and not config.control.listen:
+                raise NotRunning(f"{error}; {_NEEDS_PLACE}") from error
+            raise
         pid = _expect_service(connection, path)
         with connection.makefile("rb") as stream:
             with _talking(patience_seconds):
-                _send(connection, request)
+                _send(connection, line)
             yield Response(stream, pid, patience_seconds)
 
 
-def ask(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> list[dict[str, object]]:
-    """Return all lines of the response to a command. Raises as ``asked``."""
-    with asked(config, command, arguments) as response:
+def call(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> list[dict[str, object]]:
+    """Return all lines of the response to a command. Raises the errors of ``request``."""
+    with request(config, command, arguments) as response:
         return list(response.lines())
 
 
 def last(config: Config, command: str, arguments: Mapping[str, object], kind: type[T]) -> T:
-    """Return the last line of the response to a command. Raises as ``asked``."""
-    return msgspec.convert(ask(config, command, arguments)[-1], kind)
+    """Return the last line of the response to a command. Raises the errors of ``request``."""
+    return msgspec.convert(call(config, command, arguments)[-1], kind)
 
 
 def of_running_service(right: Config) -> Config | None:
-    """Return a configuration with which a service responds, or None if no service responds.
+    """Return a configuration with which the running service can be reached, or None if no service responds.
 
-    ``right`` contains the valid values of a configuration with errors; the service may run with different values.
+    ``right`` contains the valid values of a configuration with errors; the running service may use other values.
     """
     for path in filter(None, (control.found(right, os.environ), control.OF_UNIT)):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(CommandError):
@@ -123,9 +129,9 @@ def _connect(connection: socket.socket, path: Path) -> None:
         # A link may be longer than the maximum length of a socket path.
         connection.connect(os.fspath(path.readlink() if path.is_symlink() else path))
     except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise NotRunning(f"no service answers at {path}; is it running?") from error
+        raise NotRunning(f"no service is listening at {path}; is it running?") from error
     except PermissionError as error:
-        raise CommandError(f"{path}: no permission; run this as root or as the user of the service") from error
+        raise CommandError(f"{path}: permission denied; run this command as root or as the service's user") from error
     except (OSError, ValueError) as error:
         raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
@@ -134,24 +140,28 @@ def _connect(connection: socket.socket, path: Path) -> None:
 def _talking(patience_seconds: float) -> Iterator[None]:
     """Raise ``CommandError`` if the connection fails.
 
-    Use it around nothing else: an error while the caller handles a response, such as writing to a pipe, must not be
+    Do not wrap any other code: an error in the caller's own work, such as writing a response to a pipe, must not be
     converted.
     """
     try:
         yield
     except TimeoutError as error:
-        raise CommandError(f"no answer within {patience_seconds:.0f} s") from error
+        raise CommandError(f"no response within {patience_seconds:.0f} s") from error
     except ConnectionError as error:
         raise CommandError(_CUT_OFF) from error
 
 
 def _send(connection: socket.socket, request: bytes) -> None:
-    with suppress(BrokenPipeError):  # refused before it was read: the response says why
+    with suppress(
+        BrokenPipeError
+    ):  # the service may refuse a connection without reading the command; its response contains the reason
         connection.sendall(request)
 
 
 def _expect_service(connection: socket.socket, path: Path) -> int:
-    """Return the process at the other end. Raises ``CommandError`` if it does not run as the service's user.
+    """Return the id of the process at the other end of the connection.
+
+    Raises ``CommandError`` if that process does not run as the service's user.
 
     The service's user is the owner of the socket's folder, in which no other user can create a socket. The owner of the
     database's folder cannot be used: systemd 257 shows the folder of a dynamic user as owned by nobody.
@@ -163,16 +173,18 @@ def _expect_service(connection: socket.socket, path: Path) -> int:
     except OSError as error:
         raise CommandError(f"{folder}: cannot be accessed: {error.strerror or error}") from error
     if peer.uid != expected:
-        raise CommandError(f"{path}: user {peer.uid} answers there, and the service should be user {expected}")
+        raise CommandError(
+            f"{path}: the process there runs as user {peer.uid}, but the service should run as user {expected}"
+        )
     return peer.pid
 
 
 def backup(config: Config, file: Path) -> int:
     """Write a copy to a new file that only its owner can read; return its size.
 
-    If it raises ``CommandError``, no file is left.
+    If this raises ``CommandError``, no file is left behind.
     """
-    with _new_file(file) as copy, asked(config, "backup") as response:
+    with _new_file(file) as copy, request(config, "backup") as response:
         for line in response.lines():
             for part in response.octets(msgspec.convert(line["octets"], int)):
                 copy.write(part)
@@ -187,7 +199,7 @@ def _new_file(file: Path) -> Iterator[BinaryIO]:
     try:
         made = open(file, "xb", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
     except OSError as error:
-        raise CommandError(f"{file}: cannot be made: {error.strerror or error}") from error
+        raise CommandError(f"{file}: cannot be created: {error.strerror or error}") from error
     try:
         with made:
             yield made

@@ -1,4 +1,4 @@
-"""Displays an inbox while it is followed: for a person at a terminal, as plain lines, or as JSON."""
+"""Displays the events of an inbox: for a person at a terminal, as plain lines, or as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ _BOLD, _BOLD_GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
 
 
 class Display:
-    """Shows one inbox. All methods may raise ``BrokenPipeError`` when the reader of the output has ended."""
+    """Displays one inbox. All methods may raise ``BrokenPipeError`` when the reader of the output has exited."""
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:
-        """Show the inbox; JSON always includes the token, text only with ``shows_token``."""
+        """Show the inbox; JSON always includes the token, and text includes it only with ``shows_token``."""
         raise NotImplementedError
 
     def show(self, event: Event[Message]) -> None:
@@ -32,27 +32,27 @@ class Display:
         raise NotImplementedError
 
     def note(self, text: str) -> None:
-        """Write a message of the command itself to standard error."""
+        """Write a message from the command to standard error."""
         console.complain(text)
 
     def tick(self) -> None:
-        """Run the tasks of every second; raise ``BrokenPipeError`` if the reader of the output has ended."""
+        """Run the once-per-second tasks; raise ``BrokenPipeError`` if the reader of the output has exited."""
         if console.reader_is_gone():
             raise BrokenPipeError
 
     def end(self) -> None:
-        """Restore the terminal, if there is one."""
+        """Restore the terminal, if the output is a terminal."""
 
 
 def fitting_display(*, as_json: bool) -> Display:
-    """Return the display for the kind of standard output."""
+    """Return the display to use: JSON if requested, else a terminal or plain text, depending on standard output."""
     if as_json:
         return JsonLines()
     return Terminal() if console.is_terminal() else PlainLines()
 
 
 class JsonLines(Display):
-    """JSON with one object per line; the first is the address."""
+    """JSON with one object per line; the first object is the address."""
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:  # noqa: ARG002
         """Print the address."""
@@ -70,7 +70,7 @@ class PlainLines(Display):
     """Plain lines of ``Name: value``, with the text indented and an empty line after each message."""
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:  # noqa: ARG002
-        """Print the address on a line of its own, then its expiry and its token."""
+        """Print the address on a line of its own, followed by its expiry and its token."""
         console.say(shown(inbox.address))
         console.say(f"Expires: {timestamp(inbox.expires_at)}")
         if shows_token and inbox.token:
@@ -108,13 +108,13 @@ class Terminal(Display):
     def __init__(self) -> None:
         self._expires_at: datetime | None = None
         self._ctrl_c = ""
-        self._mails = 0
+        self._messages = 0
         self._has_status = False
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:
-        """Show the address, the token if wanted, and the countdown."""
+        """Show the address, the token if requested, and the countdown."""
         self._expires_at = inbox.expires_at
-        self._ctrl_c = "ctrl-C deletes it" if deletes_at_the_end else "ctrl-C ends"
+        self._ctrl_c = "ctrl-C: delete" if deletes_at_the_end else "ctrl-C: stop"
         self._say(_styled(shown(inbox.address), _BOLD))
         if shows_token and inbox.token:
             self._say(f"Token    {shown(inbox.token)}")
@@ -126,12 +126,12 @@ class Terminal(Display):
         """Show an event above the countdown."""
         match event:
             case Arrived(mail):
-                self._mails += 1
+                self._messages += 1
                 for line in self._lines(mail, console.columns()):
                     self._say(line)
             case Extended(expires_at):
                 self._expires_at = expires_at
-                self.note(f"Ends at {_time_of_day(expires_at)} now")
+                self.note(f"Now expires at {_time_of_day(expires_at)}")
             case _:
                 self.note(_said(event))
         if event in (Expired(), Deleted(None)):
@@ -147,9 +147,9 @@ class Terminal(Display):
         """Redraw the countdown."""
         if self._expires_at is not None:
             left_seconds = max(0, int((self._expires_at - datetime.now(UTC)).total_seconds()))
-            mails = counted(self._mails, "mail")
+            messages = counted(self._messages, "message")
             # Leave the last column free: otherwise the line would wrap and could not be erased.
-            status = cut(f"{_countdown(left_seconds)} left, {mails}, {self._ctrl_c}", console.columns() - 1)
+            status = cut(f"{_countdown(left_seconds)} left, {messages}, {self._ctrl_c}", console.columns() - 1)
             console.write(_ERASE_LINE + _styled(status, _DIM))
             self._has_status = True
 
@@ -168,7 +168,7 @@ class Terminal(Display):
         if mail.code is not None:
             yield from ("", f"    {_styled(shown(mail.code), _BOLD_GREEN)}", "")
         if mail.link is not None:
-            # Not split into lines: the terminal wraps the link, and it can still be clicked or copied as a whole.
+            # The link is not split into lines: if the terminal wraps it, it can still be clicked or copied as a whole.
             yield from (_styled(shown(mail.link), _BOLD), "")
         fields = {"From": _sender(mail), "Subject": mail.subject, "Time": _time_of_day(mail.received_at)}
         yield from (cut(f"{name:<8} {shown(value)}", columns) for name, value in fields.items() if value)
@@ -186,7 +186,7 @@ def _sender(mail: Message) -> str:
 
 
 def _attached(mail: Message) -> Iterator[str]:
-    """Describe attachments, without the images that are part of the HTML."""
+    """Describe attachments, except the images that are part of the HTML."""
     files = [one for one in mail.attachments if not (one.is_inline and mail.has_html)]
     for one in files[:_ATTACHMENTS]:
         yield f"{one.filename or 'unnamed'} ({one.content_type}, {counted(one.size_bytes, 'byte')})"
@@ -205,7 +205,7 @@ def _countdown(seconds: int) -> str:
 
 
 def _beginning(text: str, columns: int) -> Iterator[str]:
-    """Return the first lines that are not empty."""
+    """Return the first nonempty lines."""
     lines = (line.strip().expandtabs(4) for line in text[:_TEXT_CHARACTERS].splitlines())
     pieces = (piece for line in lines if line for piece in wrapped(shown(line), columns))
     return islice(pieces, _TEXT_LINES)
@@ -216,7 +216,7 @@ def _said(event: Event[Message]) -> str:
         case Deleted(None):
             return "The address was deleted"
         case Deleted(message_id):
-            return f"A mail was deleted: {shown(message_id or '')}"
+            return f"A message was deleted: {shown(message_id or '')}"
         case _:
             return "The address expired"
 
@@ -227,7 +227,10 @@ def json_line(members: dict[str, object]) -> str:
 
 
 def _json_event(happened: Event[Message]) -> dict[str, object]:
-    """Return an event as an object. Both ``deleted`` without an ``id`` and ``expired`` mean the end of the address."""
+    """Return an event as an object.
+
+    ``expired``, and ``deleted`` without an ``id``, mean that the address no longer exists.
+    """
     match happened:
         case Arrived(arrived):
             return {"event": "message", **json_mail(arrived)}
@@ -242,7 +245,7 @@ def _json_event(happened: Event[Message]) -> dict[str, object]:
 
 
 def json_mail(message: Message) -> dict[str, object]:
-    """Return the fields of a message as in the API's lists, and its best ``code`` and ``link``."""
+    """Return the fields that a message has in the API's lists, and the message's best ``code`` and ``link``."""
     found = {"received_at": timestamp(message.received_at), "code": message.code, "link": message.link}
     return {**msgspec.to_builtins(message), **found}
 

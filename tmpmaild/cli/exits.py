@@ -1,4 +1,4 @@
-"""The error message and the exit code of a failing command; never a traceback."""
+"""Converts the errors of commands to messages and exit codes, so that no traceback is printed."""
 
 import re
 import signal
@@ -31,7 +31,7 @@ HUNG_UP = 128 + signal.SIGHUP
 
 
 def code_of(work: Callable[[], int]) -> int:
-    """Run work and return its exit code; if it failed, print a line on standard error first."""
+    """Run a function and return its exit code; if it fails, print a line on standard error first."""
     try:
         console.expect_output()
         return work()
@@ -48,7 +48,7 @@ def code_of(work: Callable[[], int]) -> int:
 
 
 def _without_output(error: OSError) -> int:
-    # SIGHUP may still be on its way when a write to the closed terminal fails.
+    # A write to a closed terminal may fail before SIGHUP arrives.
     code = HUNG_UP if console.is_hang_up(error) else NO_OUTPUT
     if code == NO_OUTPUT:
         console.complain(f"cannot write: {error.strerror or error}")
@@ -58,10 +58,14 @@ def _without_output(error: OSError) -> int:
 
 def _hint(error: client.TmpmaildError) -> str:
     match error:
+        case client.ConnectionLost():
+            return ""
+        case client.ServiceUnreachable():
+            return " (--server or $TMPMAILD_URL selects a different service)"
         case client.NotFound():
             return "; is the URL right?"
         case client.RateLimited(retry_after_seconds=int(seconds)):
-            return f"; the next request is taken in {seconds} s"
+            return f"; try again in {seconds} s"
         case _:
             return ""
 
@@ -78,7 +82,8 @@ def _code(error: client.TmpmaildError) -> int:
 
 def _raise_usage_error(error: client.InvalidRequest) -> None:
     """Raise UsageError if the service rejected the values of options."""
-    named = [(re.sub(r"(?<=.)/.*", "", one.pointer), one.detail) for one in error.errors]  # /webhook of /webhook/url
+    # An error in /webhook/url belongs to the option for /webhook.
+    named = [(re.sub(r"(?<=.)/.*", "", one.pointer), one.detail) for one in error.errors]
     mistakes = [(_OPTIONS[pointer], detail) for pointer, detail in named if pointer in _OPTIONS]
     if mistakes:
         text = "; ".join(f"Invalid value for '{option}': {detail}" for option, detail in mistakes)
@@ -87,7 +92,7 @@ def _raise_usage_error(error: client.InvalidRequest) -> None:
 
 @contextmanager
 def arguments() -> Iterator[None]:
-    """Wrap calls that use arguments of the command line: convert ValueError to a usage error."""
+    """Wrap calls that use command-line arguments: convert ValueError to a usage error."""
     try:
         yield
     except UnicodeError as error:
@@ -99,11 +104,11 @@ def arguments() -> Iterator[None]:
 def address_not_found(
     error: client.AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]
 ) -> client.AddressNotFound:
-    """Return the error with a better text. ``domains`` are the service's domains, empty if unknown."""
+    """Return the error with a more helpful message. ``domains`` are the service's domains, empty if unknown."""
     if domains and address.rpartition("@")[2].lower() not in hostnames.Domains(domains):
         hint = f"; it serves {', '.join(domains)}"
     elif token is None:
         hint = ", or it is private: then set --token or $TMPMAILD_TOKEN"
     else:
-        hint = ", or the token is that of another"
+        hint = ", or the token belongs to a different address"
     return client.AddressNotFound(error.status, error.code, f"{url} has no address {address}{hint}")

@@ -24,27 +24,28 @@ from tmpmaild.mail import addresses
 from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
 
-_INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
+_INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES        BYTES  PRIVATE  ADDRESS"
 
 
 @click.command()
 @click.option(
     "--client", metavar="IP", callback=configured.expect_client, help="Only inboxes that this client created."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")
 @with_service
 def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
-    """List all inboxes, the next to expire first.
+    """List all inboxes in order of expiry.
 
-    A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes of clients in limits.exempt belong to no client.
-    Anyone who knows the address of an inbox that is not private can read it: keep this list to yourself.
+    A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes that clients in limits.exempt created are not
+    associated with a client. Anyone who knows the address of an inbox that is not private can read it: keep this list
+    secret.
     """
     line_of, heading = (_inbox_as_json, "") if as_json else (_inbox_as_text, _INBOXES_HEADING)
     show_list(config, "inboxes", "inboxes", line_of, heading, client=client)
 
 
 class _Inbox(Struct, frozen=True):
-    """An inbox in the list from the service."""
+    """An inbox in the service's list."""
 
     address: str
     created_at_ms: int
@@ -64,7 +65,7 @@ def _inbox_as_text(entry: Entry) -> str:
 
 
 def _inbox_as_json(entry: Entry) -> str:
-    """Return an inbox as a JSON object, with names as in the HTTP API."""
+    """Return an inbox as a JSON object with the HTTP API's field names."""
     inbox = msgspec.convert(entry, _Inbox)
     return json.dumps(
         {
@@ -85,22 +86,22 @@ class _Purged(Result, frozen=True, kw_only=True):
 @click.command()
 @click.argument("address", required=False, callback=configured.expect_address)
 @click.option("--client", metavar="IP", callback=configured.expect_client, help="The inboxes that this client created.")
-@click.option("--expired", is_flag=True, help="Inboxes that have expired and are not erased yet.")
-@click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")
+@click.option("--expired", is_flag=True, help="Expired inboxes that have not been erased yet.")
+@click.option("--all", "is_all", is_flag=True, help="All inboxes.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation of --all.")
 @with_service
 def purge(address: str | None, client: str | None, config: Config, *, expired: bool, is_all: bool, yes: bool) -> None:
     """Purge the inbox ADDRESS, or several inboxes, and erase their messages from the disk.
 
-    Their names cannot be created again for a day, as with every inbox. Mail to postmaster and abuse stays.
+    The address of a purged inbox cannot be created again for a day. Mail to postmaster and abuse is kept.
     """
     if [address is not None, client is not None, expired, is_all].count(True) != 1:
-        raise click.UsageError("exactly one of ADDRESS, --client, --expired and --all is expected")
+        raise click.UsageError("specify exactly one of ADDRESS, --client, --expired and --all")
     if is_all and not yes:
-        confirm("End all inboxes of everybody, and erase their mail?")
+        confirm("Purge all inboxes, and erase their mail?")
     wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
     purged = control.last(config, "purge", wanted, _Purged)
-    say_deleted(config, purged, counted(purged.ended, "inbox", "inboxes") + " ended", is_one=purged.ended == 1)
+    say_deleted(config, purged, counted(purged.ended, "inbox", "inboxes") + " purged", is_one=purged.ended == 1)
 
 
 @click.command()
@@ -109,18 +110,18 @@ def purge(address: str | None, client: str | None, config: Config, *, expired: b
     "--day",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="YYYY-MM-DD",
-    help="The day of the log lines, in UTC; default today.",
+    help="The day of the log lines, in UTC. Default: today.",
 )
 @config_option
 @clear_errors
 def audit(address: str, day: datetime | None, config_path: Path | None) -> None:
-    """Print the hash that stands for ADDRESS in the lines of log.audit.
+    """Print the hash of ADDRESS that appears in the audit log (log.audit).
 
-    Works whether the service runs or not, also for an address that has expired or never existed.
+    The service need not be running, and the address may have expired or may never have existed.
     """
     canonical = addresses.canonical(address)
     if canonical is None:
-        raise click.BadParameter(f"an address is expected, like name@domain, not {address!r}", param_hint="ADDRESS")
+        raise click.BadParameter(f"expected an address such as name@domain, not {address!r}", param_hint="ADDRESS")
     config = load(config_path)
     wanted = (day or datetime.now(UTC)).date().isoformat()
     say(engines.audit_hash(engines.settings_of(config), canonical, day=wanted))

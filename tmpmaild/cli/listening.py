@@ -25,7 +25,7 @@ from tmpmaild.client.transport import Steps
 Document = dict[str, object]
 GRACE_SECONDS: Final = 5
 _MOST_UNCHECKED: Final = 200
-_NOT_STARTED: Final = 126  # as in shells
+_NOT_STARTED: Final = 126  # the exit code that shells use
 
 
 class ListenOptions(Struct, frozen=True):
@@ -47,14 +47,14 @@ async def _listen(address: str, token: str | None, options: ListenOptions, live:
     inbox = await find(live, address, token)
     async with aclosing(_documents(inbox, options, live.driver)) as documents:
         async for document in documents:
-            live.display.tick()  # fails if the reader of the output has ended
+            live.display.tick()  # fails if the reader of the output has exited
             code = await _hand_out(document, options.command)
             if options.once:
                 return code
             if code != exits.DONE:
-                live.display.note(f"the command failed with exit code {code}; going on")
+                live.display.note(f"the command failed with exit code {code}; continuing")
     if options.once:
-        live.display.note("the address ended before anything came")
+        live.display.note("the address expired or was deleted before any event arrived")
     return exits.NO_ADDRESS if options.once else exits.DONE
 
 
@@ -73,7 +73,7 @@ async def _documents(inbox: RemoteInbox, options: ListenOptions, driver: aio.Dri
 def _missed_verdicts(
     documents: "WebhookDocuments", inbox: RemoteInbox, has: tuple[Feature, ...]
 ) -> Steps[list[ServerSentEvent]]:
-    """Request the verdicts that have not been received, and return their events in message order."""
+    """Request the verdicts that have not arrived yet, and return their events in message order."""
     if not documents.has_unchecked:
         return []
     messages = yield from inbox.messages(Filter(after=documents.checked_to, has=has), None)
@@ -89,23 +89,23 @@ def _documents_of(event: Decoded, documents: "WebhookDocuments", url: str) -> li
 
 
 class WebhookDocuments:
-    """Converts the events of a stream to the documents of webhooks (see ``Serializer.webhook_body`` of the server)."""
+    """Converts stream events to webhook documents (see the server's ``Serializer.webhook_body``)."""
 
     def __init__(self, address: str, expires_at: datetime, after: str | None = None) -> None:
         self._address = address
         self._expires_at = expires_at
         self._newest_id = after
-        # Messages without a verdict yet, each with the id of the message before it.
+        # Messages that have no verdict yet, each with the id of the preceding message.
         self._unchecked: dict[str, tuple[str | None, Document]] = {}
 
     @property
     def has_unchecked(self) -> bool:
-        """Whether some messages have no verdict yet."""
+        """Whether any message has no verdict yet."""
         return bool(self._unchecked)
 
     @property
     def checked_to(self) -> str | None:
-        """The id of the message before the first message without a verdict; None if there is no earlier message."""
+        """The id of the last message before the first message without a verdict; None if there is no such message."""
         return next((before for before, _ in self._unchecked.values()), self._newest_id)
 
     def of(self, event: Decoded) -> Iterator[tuple[str, Document]]:
@@ -155,7 +155,7 @@ async def _hand_out(document: Document, command: str | None) -> int:
         return exits.DONE
     try:
         process = await anyio.open_process(command, stdout=None, stderr=None, start_new_session=True)
-    except OSError as error:  # such as too many processes
+    except OSError as error:  # for example, because too many processes are running
         console.complain(f"cannot start the command: {error.strerror or error}")
         return _NOT_STARTED
     try:
@@ -172,19 +172,19 @@ async def _hand_out(document: Document, command: str | None) -> int:
 
 
 async def _write(stream: ByteSendStream, octets: bytes) -> None:
-    """Write to a command, which may stop reading early."""
+    """Write to a command's standard input, which the command may close early."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await stream.send(octets)
     await stream.aclose()
 
 
 async def stop_command(process: Process) -> None:
-    """Stop a command and all processes it has started; they have their own session."""
+    """Stop a command and all processes in its session."""
     try:
         with suppress(ProcessLookupError), anyio.move_on_after(GRACE_SECONDS):
             os.killpg(process.pid, signal.SIGTERM)
             await process.wait()
-    finally:  # a second signal ends the wait
+    finally:  # a second signal interrupts the wait
         with suppress(ProcessLookupError):
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -14,11 +14,11 @@ Entry = dict[str, object]
 def show_list(
     config: Config, command: str, member: str, line_of: Callable[[Entry], str], heading: str = "", **arguments: object
 ) -> None:
-    """Print a line for each entry of a list; the service sends the entries in ``member`` of its lines."""
-    with console.output(EXIT_FAILED), control.asked(config, command, arguments) as answer:
+    """Print a line for each list entry in a response; each line of the response has entries in the field ``member``."""
+    with console.output(EXIT_FAILED), control.request(config, command, arguments) as response:
         console.expect_output()
         if heading:
             console.say(heading)
-        for part in answer.lines():
+        for part in response.lines():
             for entry in msgspec.convert(part[member], list[Entry]):
                 console.say(line_of(entry))

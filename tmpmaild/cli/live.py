@@ -32,9 +32,10 @@ def service_at(server: str | None, *, wait_out_rate_limit: bool = False) -> Remo
 
 
 class ConnectionMonitor:
-    """Reports a lost and a restored connection, based on the client's pauses and the responses it receives.
+    """Reports when the connection is lost and restored, judging by the client's pauses and the received responses.
 
-    If the first attempt reconnects, only the first such break is reported: some proxies cut off every long response.
+    Interruptions after which the first attempt to reconnect succeeds are reported only once, because some proxies cut
+    off every long response.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -45,9 +46,9 @@ class ConnectionMonitor:
         self._was_break_noted = False
 
     async def pause(self, seconds: float) -> None:
-        """Sleep before the client tries again."""
+        """Sleep before the client retries."""
         if self._is_refused:
-            self._note(f"too many requests for the service; trying again in {seconds:g} s")
+            self._note(f"the service received too many requests; trying again in {seconds:g} s")
             self._is_refused = False
         else:
             self._note_break()
@@ -58,7 +59,7 @@ class ConnectionMonitor:
         self._is_refused = response.status_code == httpx2.codes.TOO_MANY_REQUESTS
         if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
             if self._is_break_noted:
-                self._note("connected again")
+                self._note("reconnected")
             self._is_break_noted, self._pauses = False, 0
 
     def _note_break(self) -> None:
@@ -69,13 +70,13 @@ class ConnectionMonitor:
 
 
 class Shield:
-    """Delays cancellation until a request is complete or a grace period is over. Pauses are cancelled at once."""
+    """Delays cancellation until a request is complete or a grace period is over. Pauses are cancelled immediately."""
 
     def __init__(self) -> None:
         self._scope = anyio.CancelScope(shield=True)
 
     async def keep(self, request: Awaitable[T]) -> T:
-        """Return the result of a request; call this only once."""
+        """Return the result of a request. This may be called only once."""
         with self._scope:
             return await request
         await anyio.lowlevel.checkpoint_if_cancelled()
@@ -88,7 +89,7 @@ class Shield:
         self._scope.shield = True
 
     async def wait_for_cancellation(self) -> None:
-        """Sleep until cancelled; the grace period starts then."""
+        """Sleep until cancelled, then start the grace period."""
         try:
             await anyio.sleep_forever()
         finally:
@@ -121,7 +122,7 @@ def run(work: Callable[[Live], Awaitable[int]], server: str | None, *, as_json: 
 def _end(display: Display) -> None:
     try:
         display.end()
-    except OSError:  # the terminal is gone
+    except OSError:  # the terminal has been closed
         console.forget_output()
 
 
@@ -136,20 +137,21 @@ async def _connected(server: str | None, display: Display) -> AsyncIterator[Live
 
 
 async def find(live: Live, address: str, token: str | None) -> RemoteInbox:
-    """Find an address. Raises ``AddressNotFound`` with a better text than the client's."""
+    """Find an existing address. Raises ``AddressNotFound`` with a more helpful text than the client's."""
     try:
         with exits.arguments():
             return await live.driver.run(live.service.find(address, token))
     except client.AddressNotFound as error:
         domains: list[str] = []
-        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(client.TmpmaildError):  # only for a better message
-            async with transport.opened(httpx2.AsyncClient, live.service.url) as http:  # its failures are not reported
+        # Domains only improve the error message, so a failure to load them is not reported.
+        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(client.TmpmaildError):
+            async with transport.opened(httpx2.AsyncClient, live.service.url) as http:
                 domains = await aio.Driver(http).run(live.service.domains())
         raise exits.address_not_found(error, live.service.url, address, token, domains) from error
 
 
 async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, shield: Shield) -> int:
-    """Do the work; return its exit code, or 128 plus the number of the signal that stopped it, even if that fails."""
+    """Do the work and return its exit code, or 128 plus the number of a signal that stops it, even if it then fails."""
     code = exits.DONE
 
     async def listen(*, task_status: TaskStatus[None]) -> None:
@@ -157,7 +159,7 @@ async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, sh
         with anyio.open_signal_receiver(*_signals()) as received:
             task_status.started()
             code = 128 + await anext(received)
-        # From here on signals have their default effect: a second signal does not wait for the deletion.
+        # From here on, signals have their default effect: a second signal does not wait for the deletion.
         group.cancel_scope.cancel()
 
     try:
@@ -176,7 +178,7 @@ async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, sh
 
 
 def _signals() -> list[signal.Signals]:
-    """Return the signals that stop the command, except signals that nohup or a shell made it ignore."""
+    """Return the signals that stop the command, except signals that nohup or a shell has set to be ignored."""
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     return [one for one in ending if signal.getsignal(one) != signal.SIG_IGN]
 

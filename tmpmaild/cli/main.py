@@ -12,7 +12,7 @@ from tmpmaild.docstrings import docstring
 
 
 class _Sections(click.Group):
-    """A group whose help lists its commands under the headings of ``SECTIONS``."""
+    """A command group whose help lists the commands under the headings in ``SECTIONS``."""
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each heading, followed by a line for each of its commands."""
@@ -28,11 +28,11 @@ class _Sections(click.Group):
     metavar="N",
     expose_value=True,
     callback=configured.choose_instance,
-    help="Of several daemons, that of tmpmaild@N.service: tmpmaild --instance 2 status.",
+    help="If several daemons are running, use the instance tmpmaild@N.service: tmpmaild --instance 2 status.",
 )
 @click.version_option(__version__, "-V", "--version", message="tmpmaild %(version)s")
 def main(instance: str | None) -> None:
-    """Disposable e-mail addresses: created over HTTP, filled over SMTP, gone after an hour."""
+    """Disposable e-mail addresses: created over HTTP, filled over SMTP, and deleted after an hour."""
 
 
 SECTIONS: Final[dict[str, tuple[click.Command, ...]]] = {

@@ -1,4 +1,4 @@
-"""Finds files, folders and Python packages that a configuration needs and that are missing or unusable."""
+"""Finds missing or unusable files, folders and Python packages that a configuration needs."""
 
 import ssl
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import CREDENTIALS, load_certificate
 
 _MADE_BY_SYSTEMD: Final = (Path("/run"), Path("/var/lib"))
-"""The parents of a unit's RuntimeDirectory= and StateDirectory=, which systemd creates when it starts."""
+"""The parents of a unit's RuntimeDirectory= and StateDirectory=, which systemd creates when the unit starts."""
 
 
 def missing(config: Config) -> Iterator[str]:
@@ -20,7 +20,7 @@ def missing(config: Config) -> Iterator[str]:
     pair = (config.smtp.tls_certificate, config.smtp.tls_key)
     if all(pair) and not any(map(_is_handed_over, pair)):
         try:
-            # With this password an encrypted key is rejected, without asking for its password.
+            # An empty password makes OpenSSL reject an encrypted key instead of prompting for its password.
             load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.smtp, password="")
         except StartError as error:
             yield str(error)
@@ -39,11 +39,11 @@ def missing(config: Config) -> Iterator[str]:
     ):
         absent = [name for name in packages if value and find_spec(name) is None]
         if absent:
-            yield f"{key}: needs Python packages that are missing: {', '.join(absent)}"
+            yield f"{key}: needs Python packages that are not installed: {', '.join(absent)}"
 
 
 def _is_handed_over(file: str) -> bool:
-    """Return whether a file exists only while the service runs, because of LoadCredential=."""
+    """Return whether a file is a credential (LoadCredential=), which exists only while the service runs."""
     return CREDENTIALS in Path(file).parents and not Path(file).exists()
 
 

@@ -25,9 +25,9 @@ from tmpmaild.storage import engines
 @config_option
 @clear_errors
 def check_config(config_path: Path | None) -> None:
-    """Read the configuration and list every error in it, and every file or package that it names and is missing.
+    """Read the configuration, and list its errors and any missing files and packages that it needs.
 
-    Environment variables that look like settings but have no effect are listed too.
+    Environment variables that look like settings but have no effect are also listed.
     """
     source = configfile.find(config_path, os.environ)
     config = configfile.load(config_path, os.environ)
@@ -43,7 +43,7 @@ def check_config(config_path: Path | None) -> None:
 @config_option
 @clear_errors
 def migrate(config_path: Path | None) -> None:
-    """Upgrade the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
+    """Upgrade the database to the newest schema. serve does this too; use migrate to do it in advance."""
     config = load(config_path)
     settings = engines.settings_of(config)
     applied = engines.upgrade(settings)
@@ -54,20 +54,20 @@ def migrate(config_path: Path | None) -> None:
 
 class _Reloaded(Struct, frozen=True):
     needs_restart: list[str]
-    certificate: str | None = ""  # an older service does not send it
+    certificate: str | None = ""  # older services do not send this field
 
 
 @click.command()
 @with_config
 def reload(config: Config) -> None:
-    """Make the service read its configuration again, as SIGHUP does.
+    """Make the service reload its configuration, as SIGHUP does.
 
-    All of it takes effect, or, if anything in it is wrong, nothing does, and the errors are listed.
+    If the configuration has errors, they are listed, and the service continues with its current configuration.
     """
     done = control.last(config, "reload", {}, _Reloaded)
     say("reloaded")
     if done.needs_restart:
-        say(f"changed, and needs a restart: {', '.join(done.needs_restart)}")
+        say(f"changed, but takes effect only after a restart: {', '.join(done.needs_restart)}")
     if done.certificate:
         say(done.certificate)
 

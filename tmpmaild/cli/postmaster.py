@@ -1,4 +1,4 @@
-"""The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
+"""The operator's inbox as text for a console. The content is untrusted, so no control characters are printed."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def readable(mail: OperatorMail, message_id: str) -> str:
-    """Return a message as readable text. Raises ``DatabaseError``, or ``StartError`` if it does not exist."""
+    """Return a message as readable text. Raises ``DatabaseError``, or ``StartError`` if the message does not exist."""
     message = mail.message(message_id)
     if message is None:
         raise _no_such_mail()
@@ -67,7 +67,7 @@ def readable(mail: OperatorMail, message_id: str) -> str:
 
 
 def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
-    """Return a message as received, preceded by our trace fields. Raises as ``readable``."""
+    """Return a message as received, preceded by our trace fields. Raises the errors of ``readable``."""
     found = mail.source(message_id)
     if found is None or found.source is None:
         raise _no_such_mail()
@@ -79,7 +79,7 @@ def _attachment(attachment: Attachment) -> str:
 
 
 def _no_such_mail() -> StartError:
-    return StartError("the operator's inbox holds no such mail; tmpmaild postmaster lists what there is")
+    return StartError("the operator's inbox has no such message; tmpmaild postmaster lists its messages")
 
 
 @click.command("postmaster")
@@ -87,20 +87,20 @@ def _no_such_mail() -> StartError:
 @click.option(
     "--raw",
     is_flag=True,
-    help="The message as received, with its control characters. Redirect it to a file if in doubt.",
+    help="Print the message as received, with its control characters. If in doubt, redirect the output to a file.",
 )
-@click.option("--delete", is_flag=True, help="Delete the message with ID, or with --all every message.")
-@click.option("--all", "is_all", is_flag=True, help="With --delete: all mail to postmaster and abuse.")
+@click.option("--delete", is_flag=True, help="Delete the message with this ID; with --all, delete every message.")
+@click.option("--all", "is_all", is_flag=True, help="With --delete: delete all mail to postmaster and abuse.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation of --all.")
 @config_option
 @clear_errors
 def read_postmaster(
     message_id: str | None, config_path: Path | None, *, raw: bool, delete: bool, is_all: bool, yes: bool
 ) -> None:
-    """List the mail to postmaster and abuse, show the message with ID, or delete it.
+    """List the mail to postmaster and abuse, or show or delete a message.
 
-    Listing and showing work whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
-    --delete needs the running service, which also erases the message from the disk.
+    Messages can be listed and shown even if the service is not running. Control characters are shown as U+FFFD, except
+    with --raw. --delete needs the running service, which also erases the message from the disk.
     """
     if delete:
         _delete_postmaster(message_id, configured.read(config_path), is_all=is_all, yes=yes)

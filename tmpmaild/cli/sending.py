@@ -40,7 +40,7 @@ _REPLY_SECONDS = 60
     "--server",
     metavar="HOST:PORT",
     callback=configured.expect_host_and_port,
-    help="Where to send. Default: the first of smtp.listen; needed if $TMPMAILD_URL names another service.",
+    help="SMTP server. Default: the first address in smtp.listen; required if $TMPMAILD_URL is a different service.",
 )
 @click.option(
     "--sender",
@@ -73,8 +73,8 @@ def _octets(file: BinaryIO) -> bytes:
 def default_server(config: Config, url: str) -> str:
     """Return the address at which the configured service accepts mail.
 
-    ``url`` is the value of ``$TMPMAILD_URL``, or "". Raises UsageError if it belongs to a different service, whose SMTP
-    address is unknown.
+    ``url`` is the value of ``$TMPMAILD_URL``, or "". Raises UsageError if this URL belongs to a different service,
+    whose SMTP address is unknown.
     """
     if url and not _is_served_by(config, url):
         raise click.UsageError(
@@ -101,7 +101,7 @@ def _is_same_host(host: str, listening: Endpoint) -> bool:
 
 
 def deliver(octets: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS) -> None:
-    """Send a message to HOST:PORT. Raises StartError with the reason if that fails."""
+    """Send a message to HOST:PORT. Raises StartError with the reason if sending fails."""
     try:
         with closing(_greeted(target, greeting_seconds)) as client:
             _converse(client, sender, address, octets)
@@ -111,7 +111,7 @@ def deliver(octets: bytes, sender: str, address: str, target: str, greeting_seco
     except smtplib.SMTPResponseException as error:
         raise StartError(f"{target} did not accept the message: {_reply(error.smtp_code, error.smtp_error)}") from error
     except UnicodeEncodeError as error:
-        raise StartError(f"{target} does not accept addresses with characters outside of ASCII") from error
+        raise StartError(f"{target} does not accept addresses with non-ASCII characters") from error
     except (OSError, smtplib.SMTPException) as error:
         raise StartError(
             f"{target}: {_reason(error)}; if mail is accepted elsewhere, use --server HOST:PORT"
@@ -130,7 +130,7 @@ def _greeted(target: str, seconds: float) -> smtplib.SMTP:
             raise StartError(f"{target} speaks {spoken}, not SMTP: use --server HOST:PORT") from error
     except TimeoutError:
         pass
-    console.complain(f"{target} has not greeted yet; waiting for {seconds:g} s")
+    console.complain(f"{target} has not sent a greeting yet; waiting for {seconds:g} s")
     return _connected(server, seconds)
 
 
@@ -153,8 +153,8 @@ def _spoken_by(server: Endpoint, seconds: float) -> str:
         answer = probe.recv(64)
         if answer.startswith(b"HTTP/"):
             return "HTTP"
-        if answer.startswith(b"\x15\x03"):  # an alert (RFC 8446 §5.1)
-            return "TLS from the first octet"
+        if answer.startswith(b"\x15\x03"):  # a TLS alert (RFC 8446 §5.1)
+            return "implicit TLS"
     return ""
 
 
@@ -163,7 +163,7 @@ def _converse(client: smtplib.SMTP, sender: str, address: str, octets: bytes) ->
     client.sock.settimeout(_REPLY_SECONDS)
     client.ehlo_or_helo_if_needed()
     client.sendmail(sender, [address], octets, [] if (sender + address).isascii() else ["SMTPUTF8"])
-    with suppress(smtplib.SMTPException, OSError):  # the message has been accepted
+    with suppress(smtplib.SMTPException, OSError):  # the message is already accepted
         client.quit()
 
 
@@ -176,7 +176,7 @@ def _reply(code: int, text: bytes | str) -> str:
 def _reason(error: Exception) -> str:
     match error:
         case TimeoutError() | smtplib.SMTPServerDisconnected(__context__=TimeoutError()):
-            return "no answer of a mail server in time"
+            return "no mail server responded in time"
         case smtplib.SMTPServerDisconnected():
             return "the connection was closed"
         case socket.gaierror():

@@ -33,13 +33,13 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 @with_service
 def status(config: Config, *, as_json: bool) -> None:
-    """Show the state of the service: what it serves, stores and has done.
+    """Show the state of the service: its addresses, its stored mail, and its activity so far.
 
-    If it does not run, show what its database stores. Exit codes: 0 running and ready, 1 the service or the database
-    cannot be queried, 3 running but not ready, 4 not running.
+    If the service does not run, show the content of its database. Exit codes: 0 running and ready, 1 the service or the
+    database cannot be queried, 3 running but not ready, 4 not running.
     """
     try:
-        (found,) = control.ask(config, "status")
+        (found,) = control.call(config, "status")
     except control.NotRunning as error:
         _show_database(config, str(error), as_json=as_json)
         sys.exit(EXIT_NOT_RUNNING)
@@ -56,17 +56,17 @@ def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
 
 
 def of_service(status: Status) -> str:
-    """Return the lines about a running service."""
+    """Return the status text for a running service."""
     served, numbers = status.served, status.numbers
     lines = [
-        f"tmpmaild {status.version} has run for {_span(status.uptime_seconds)}, "
+        f"tmpmaild {status.version} has been running for {_span(status.uptime_seconds)}, "
         + ("ready" if status.ready else f"NOT READY: {status.reason}"),
         _row("domains", ", ".join(served.domains)),
         _row("HTTP", ", ".join(served.http)),
         _row("SMTP", ", ".join(served.smtp)),
         *([_row("SMTPS", ", ".join(served.smtps))] if served.smtps else []),
         _row("metrics", ", ".join(served.metrics) or "off"),
-        _row("holds", f"{_count(numbers.inboxes, 'inbox', 'inboxes')}, {_count(numbers.messages, 'message')}"),
+        _row("stored", f"{_count(numbers.inboxes, 'inbox', 'inboxes')}, {_count(numbers.messages, 'message')}"),
         _row("storage", f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used{_on_disk(numbers)}"),
         _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
         _row(
@@ -75,8 +75,8 @@ def of_service(status: Status) -> str:
             f" {_count(numbers.streams, 'stream')}",
         ),
         _row(
-            "mails",
-            f"{numbers.mails_accepted:,} accepted, {numbers.mails_refused:,} refused after their content,"
+            "messages",
+            f"{numbers.mails_accepted:,} accepted, {numbers.mails_refused:,} refused after their content was received,"
             f" {_count(numbers.smtp_refusals, 'negative SMTP reply', 'negative SMTP replies')}",
         ),
         _row("requests", f"{numbers.http_requests:,}"),
@@ -91,14 +91,14 @@ def _on_disk(numbers: Numbers) -> str:
 
 
 def of_database(name: str, found: Summary, reason: str) -> str:
-    """Return the lines about a database whose service does not respond."""
+    """Return the status text for a database whose service does not respond."""
     stopped = "cleanly" if found.clean_stop else "no: it was killed, or runs without a control socket"
     is_file = found.clean_stop is not None
     lines = [
         f"tmpmaild: {reason}",
         _row("database", name),
         *([_row("stopped", stopped)] if is_file else []),
-        _row("holds", f"{_count(found.inboxes, 'inbox', 'inboxes')}, {_count(found.messages, 'message')}"),
+        _row("stored", f"{_count(found.inboxes, 'inbox', 'inboxes')}, {_count(found.messages, 'message')}"),
         _row("storage", _size(found.file_bytes) + (" with its write-ahead log" if is_file else " on the server")),
     ]
     return "\n".join(lines)

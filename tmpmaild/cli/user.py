@@ -1,4 +1,7 @@
-"""Commands for users and tests: create addresses, read and send mail. They load the client only when they run."""
+"""Commands for users and tests: create addresses, read and send mail.
+
+The client library is loaded only when a command runs.
+"""
 
 import signal
 import sys
@@ -24,11 +27,11 @@ _token = click.option(
     "--token", envvar="TMPMAILD_TOKEN", help="The token of the address, if it is private. Default: $TMPMAILD_TOKEN."
 )
 _address = click.argument("address", callback=configured.expect_address)
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")
 
 
 def _needing(module: str, command: Callable[P, int]) -> Callable[P, None]:
-    """Exit with the code that a command returns; if a package for a module is missing, print how to install it."""
+    """Exit with the code that a command returns; if a Python package is missing, print how to install it."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -50,15 +53,15 @@ _with_mcp = partial(_needing, "tmpmaild.mcp_server")
 
 
 @click.command()
-@click.option("--name", "local_part", metavar="NAME", help="The part before the @. Default: a random one.")
-@click.option("--domain", help="One of the service's domains. Default: its first.")
-@click.option("--private", is_flag=True, help="Require the token for reading; it is then shown.")
+@click.option("--name", "local_part", metavar="NAME", help="The part before the @. Default: random.")
+@click.option("--domain", help="One of the service's domains. Default: the first.")
+@click.option("--private", is_flag=True, help="Require a token for reading the inbox, and show the token.")
 @click.option(
     "--lifetime",
     "expires_in_seconds",
     metavar="TIME",
     type=configured.Duration(),
-    help="Lifetime of the address, in seconds or with a unit, such as 10m. The service sets default and maximum.",
+    help="Lifetime of the address, in seconds or with a unit, such as 10m. The service sets a default and a maximum.",
 )
 @click.option(
     "--fault",
@@ -67,7 +70,9 @@ _with_mcp = partial(_needing, "tmpmaild.mcp_server")
     multiple=True,
     help="A fault, such as 'rcpt 451 4.7.1 Greylisted'; it occurs once.",
 )
-@click.option("--webhook", metavar="URL", help="Call this URL for each message; the secret is then shown.")
+@click.option(
+    "--webhook", metavar="URL", help="Call this URL for each message, and show the secret that signs the calls."
+)
 @click.option("--keep", is_flag=True, help="Do not delete the address on exit.")
 @_json
 @_server
@@ -98,7 +103,7 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 
 @click.command()
 @_address
-@click.option("--run", "command", metavar="COMMAND", help="A command for the shell, started once for each event.")
+@click.option("--run", "command", metavar="COMMAND", help="A shell command to run for each event.")
 @click.option(
     "--event",
     "events",
@@ -106,12 +111,15 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
     multiple=True,
     default=["message"],
     show_default=True,
-    help="Events: a message was received, its sender was checked, the address expired; repeatable.",
+    help="The events to report: message received, sender checked, or address expired; repeatable.",
 )
 @click.option(
-    "--has", type=click.Choice(["code", "link", "attachment"]), multiple=True, help="Only messages with it; repeatable."
+    "--has",
+    type=click.Choice(["code", "link", "attachment"]),
+    multiple=True,
+    help="Only messages with this feature; repeatable.",
 )
-@click.option("--after", metavar="ID", help="Only messages after the one with this id.")
+@click.option("--after", metavar="ID", help="Only messages newer than the message with this ID.")
 @click.option("--once", is_flag=True, help="Stop after the first event, with the exit code of the command.")
 @_token
 @_server
@@ -119,8 +127,8 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 def listen(address: str, token: str | None, server: str | None, **options: object) -> int:
     """Run a command for each message of ADDRESS, old and new, until the address expires.
 
-    The command gets one JSON document on its standard input, the same that a webhook would get. Commands run one after
-    another; a failure is reported. Without --run, each document is a line of the output.
+    The command receives one JSON document on standard input: the document that a webhook would receive. Commands run
+    one at a time, and failures are reported. Without --run, each document is printed as one line.
     """
     from tmpmaild.cli import listening  # noqa: PLC0415
 
@@ -129,19 +137,19 @@ def listen(address: str, token: str | None, server: str | None, **options: objec
 
 @click.command()
 @_address
-@click.option("--subject", metavar="TEXT", help="Only a message with this in its subject; case is ignored.")
-@click.option("--from", "sender", metavar="TEXT", help="Only a message with this in its sender's address or name.")
-@click.option("--text", metavar="TEXT", help="Only a message with this in its subject, sender or text.")
+@click.option("--subject", metavar="TEXT", help="Only a message whose subject contains TEXT; case is ignored.")
+@click.option("--from", "sender", metavar="TEXT", help="Only a message whose sender address or name contains TEXT.")
+@click.option("--text", metavar="TEXT", help="Only a message whose subject, sender or text contains TEXT.")
 @click.option(
     "--has",
     type=click.Choice(["code", "link", "attachment", "verdict"]),
     multiple=True,
-    help="Only a message with it; repeatable.",
+    help="Only a message with this feature; repeatable.",
 )
 @click.option("--verdict", is_flag=True, help="Only a message whose sender has been checked (authenticated in --json).")
-@click.option("--after", metavar="ID", help="Only a message after the one with this id.")
-@click.option("--code", is_flag=True, help="Print the code of the first message that has one.")
-@click.option("--link", is_flag=True, help="Print the action link of the first message that has one.")
+@click.option("--after", metavar="ID", help="Only a message newer than the message with this ID.")
+@click.option("--code", is_flag=True, help="Print the code of the first message that contains a code.")
+@click.option("--link", is_flag=True, help="Print the action link of the first message that contains such a link.")
 @click.option("--json", "as_json", is_flag=True, help="Print the message as one line of JSON, with its id.")
 @click.option(
     "--timeout",
@@ -168,14 +176,15 @@ def wait(
 ) -> int:
     """Wait for a message to ADDRESS and print its text, or only its code or link.
 
-    Messages that have already arrived count; the oldest match is printed. Exit codes: 0 found, 1 no match in time, 2
-    wrong usage, 3 the address does not exist or has expired, 4 the service cannot be reached or refuses, 130 ctrl-C.
+    This includes messages that have already arrived; the oldest match is printed. Exit codes: 0 found, 1 no match in
+    time, 2 wrong usage, 3 the address does not exist or has expired, 4 the service cannot be reached or refuses, 130
+    ctrl-C.
     """
     from tmpmaild.cli import waiting  # noqa: PLC0415
 
     chosen = [name for name, is_given in (("code", code), ("link", link), ("json", as_json)) if is_given]
     if len(chosen) > 1:
-        raise click.UsageError("--code, --link and --json exclude each other")
+        raise click.UsageError("--code, --link and --json are mutually exclusive")
     output = chosen[0] if chosen else "text"
     wanted = convert(options, waiting.WaitOptions)
     return waiting.wait(address, token, server, wanted, output=output, timeout_seconds=timeout_seconds)
@@ -185,17 +194,17 @@ def wait(
 @click.option("--url", "--server", help="URL of the service. Default: $TMPMAILD_URL, or else http://127.0.0.1:8025.")
 @_with_mcp
 def mcp(url: str | None) -> int:
-    """Serve MCP on standard input and output: tools with which an agent creates inboxes and reads their messages.
+    """Serve MCP on standard input and output: tools for an agent to create inboxes and read their messages.
 
-    An agent's configuration starts this command. It reads only inboxes that it has created, and deletes them when its
-    input ends.
+    Agents start this command from their configuration. The command reads only inboxes that it has created, and deletes
+    them when its input ends.
     """
     from tmpmaild import mcp_server  # noqa: PLC0415
     from tmpmaild.cli import exits  # noqa: PLC0415
     from tmpmaild.client import AsyncClient  # noqa: PLC0415
 
     if sys.stdin is None:
-        raise click.UsageError("there is no standard input: an agent starts this command, by its configuration")
+        raise click.UsageError("there is no standard input: agents start this command from their configuration")
 
     def work() -> int:
         with exits.arguments():
@@ -214,9 +223,9 @@ def completion(context: click.Context, shell: str) -> None:
 
     \b
     bash: tmpmaild completion bash > ~/.local/share/bash-completion/completions/tmpmaild
-    zsh:  tmpmaild completion zsh > a folder of $fpath, as _tmpmaild
+    zsh:  tmpmaild completion zsh > a folder in $fpath, as _tmpmaild
     fish: tmpmaild completion fish > ~/.config/fish/completions/tmpmaild.fish
-    """  # noqa: D301 - click reads \b
+    """  # noqa: D301 - \b makes click keep the line breaks
     from click.shell_completion import get_completion_class  # noqa: PLC0415
 
     kind = get_completion_class(shell)

@@ -1,4 +1,4 @@
-"""The commands ``new`` and ``watch``: show an inbox and what happens to it."""
+"""The commands ``new`` and ``watch``: show an inbox and its events."""
 
 from contextlib import aclosing
 from functools import partial
@@ -14,7 +14,7 @@ from tmpmaild.cli.live import Live, find, run
 from tmpmaild.client.reconnecting import ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox
 
-_DELETING_SECONDS: Final = 10  # the rate limit lets one request pass in that time
+_DELETING_SECONDS: Final = 10  # the rate limit allows at least one request in this time
 
 
 class NewOptions(Struct, frozen=True):
@@ -29,12 +29,12 @@ class NewOptions(Struct, frozen=True):
 
 
 def new(options: NewOptions, server: str | None, *, keep: bool, as_json: bool) -> int:
-    """Create an address and show its events; return the exit code. With ``keep``, do not delete it on exit."""
+    """Create an address and show its events; return the exit code. With ``keep``, do not delete the address on exit."""
     return run(partial(_new, options, keep=keep), server, as_json=as_json)
 
 
 def _fault(text: str) -> client.Fault:
-    """Parse a fault: a step, a space and a reply. The service checks both."""
+    """Parse a fault: a step, a space and a reply. The service validates the step and the reply."""
     at, _, reply = text.partition(" ")
     return client.Fault(at, reply or None)
 
@@ -54,7 +54,7 @@ async def _new(options: NewOptions, live: Live, *, keep: bool) -> int:
         faults=[_fault(text) for text in options.faults],
         webhook=None if url is None else client.Webhook(url),
     )
-    # A signal must wait for the response; otherwise an address would remain whose token is unknown.
+    # A signal must wait for the response; otherwise an address whose token is unknown would be left behind.
     with exits.arguments():
         inbox = await live.shield.keep(live.driver.run(creating))
     try:
@@ -91,4 +91,4 @@ async def _delete(inbox: RemoteInbox, live: Live) -> None:
             reason = str(error)
         else:
             return
-    live.display.note(f"{inbox.address} is not deleted: {reason}")
+    live.display.note(f"{inbox.address} was not deleted: {reason}")

@@ -1,4 +1,4 @@
-"""The URL of a PostgreSQL database as libpq writes it, with several hosts and TLS. Its password is never shown."""
+"""PostgreSQL database URLs in libpq's format, including several hosts and TLS options. The password is never shown."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ OPTIONS: Final = (
     "host", "port", "user", "password", "dbname", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey",
     "sslcrl",
 )  # fmt: skip
-# Not urlsplit: it knows one host, and newer versions refuse an IPv6 address that is not the first.
+# urlsplit is not used: it supports only one host, and newer versions reject an IPv6 address that is not the first host.
 _URL = re.compile(
     r"postgres(?:ql)?://(?:(?P<login>[^/?#]*)@)?(?P<places>[^/?#@]*)(?:/(?P<path>[^?#]*))?(?:\?(?P<query>[^#]*))?"
 )
@@ -21,9 +21,10 @@ _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "veri
 
 
 class DatabaseUrl(Struct, frozen=True, repr_omit_defaults=True):
-    """Where a database is. ``hosts`` pair with ``ports``; one that begins with a slash is the folder of a Unix socket.
+    """The location of a database.
 
-    ``tls`` holds the options of libpq that begin with "ssl". ``str()`` leaves the password out.
+    ``hosts`` and ``ports`` correspond by position; a host that starts with a slash is a directory. ``tls`` contains the
+    libpq options that start with "ssl". ``str()`` omits the password.
     """
 
     hosts: tuple[str, ...]
@@ -45,13 +46,13 @@ class DatabaseUrl(Struct, frozen=True, repr_omit_defaults=True):
 
 
 def parse(text: str) -> DatabaseUrl:
-    """Take a URL apart. Raises ValueError, whose text holds nothing of the URL."""
+    """Parse a URL. Raises ValueError, without any part of the URL in its text."""
     url = _URL.fullmatch(text)
     if url is None:
-        raise ValueError("not a URL of PostgreSQL")
+        raise ValueError("not a PostgreSQL URL")
     options = _options(url["query"] or "")
     if options.get("target_session_attrs", "read-write") not in ("read-write", "primary"):
-        raise ValueError("the server must take writes")
+        raise ValueError("the server must accept writes")
     if options.get("sslmode", "prefer") not in _SSL_MODES:
         raise ValueError("no such sslmode")
     user, _, password = (url["login"] or "").partition(":")
@@ -72,12 +73,12 @@ def _options(query: str) -> dict[str, str]:
     except ValueError:
         raise ValueError("not a URL") from None
     if not set(options) <= set(OPTIONS):
-        raise ValueError("an option that is not known here")
+        raise ValueError("an unknown option")
     return options
 
 
 def _missing() -> str:
-    raise ValueError("no name of a database")
+    raise ValueError("no database name")
 
 
 def _tls(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -90,7 +91,7 @@ def _places(text: str, default_ports: str) -> tuple[tuple[str, ...], tuple[int, 
     if len(defaults) == 1:
         defaults *= len(places)
     if len(defaults) != len(places) or len(places) > MAX_HOSTS:
-        raise ValueError("as many ports as hosts")
+        raise ValueError("expected one port, or as many ports as hosts")
     ports = [default if port is None else port for (_, port), default in zip(places, defaults, strict=True)]
     return tuple(host for host, _ in places), tuple(ports)
 
@@ -108,6 +109,6 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 
 
 def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65_536):  # noqa: PLR2004 - the largest port
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65_536):  # noqa: PLR2004 - the largest port is 65535
         raise ValueError("no such port")
     return int(text)

@@ -1,4 +1,7 @@
-"""Read the configuration from a file and the environment, and report all mistakes at once; no key is named here."""
+"""Reads the configuration from a file and the environment, and reports all errors together.
+
+The keys are defined in ``settings.py``.
+"""
 
 import difflib
 import json
@@ -7,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tmpmaild.config.settings import SECTIONS, Config, conflicts, validators_by_key
 from tmpmaild.config.writers import others_who_write
@@ -20,23 +23,31 @@ IN_ETC: Final = Path("/etc/tmpmaild/config.toml")
 
 _VALIDATORS: Final = validators_by_key()
 _MAX_FOUND_CHARACTERS: Final = 80
-_ONCE: Final = "; a [section] may be there once: move its keys below the first"
-# What other programs call a key of ours.
+# Keyed by the start of tomllib's error message.
+_TOML_HINTS: Final = {
+    "Cannot declare": "; a [section] may occur only once: move its keys below the first",
+    "Cannot overwrite": "; a key may occur only once",
+    "Invalid value": "; text must be in quotes; true and false are in lower case",
+    "Expected newline": "; text must be in quotes, and numbers have no unit",
+}
+_LIST_HINT: Final = "; in a variable, separate items with commas, and omit quotes and brackets"
+# Names that other programs use for similar keys.
 _ALSO_CALLED: Final = dict.fromkeys(("port", "host", "bind", "address", "addr", "interface", "socket"), "listen")
-# Read by commands, the plugin of pytest and the client for TypeScript, which all start the service too.
+# Variables read by commands, the pytest plugin and the TypeScript client, which also start the service.
 _OTHER_VARIABLES: Final = (
     *("CONFIG", "CATCH_ALL", "FOR_TESTS", "URL", "TOKEN", "SMTP", "SMTPS", "CA_FILE", "TIMEOUT_MS"),
 )
-# Kubernetes sets these in every container if there is a service of the name tmpmaild.
+# Kubernetes sets these variables in every container if there is a service named tmpmaild.
 _OF_KUBERNETES = re.compile(r"SERVICE_(HOST|PORT(_\w+)?)=|PORT_\d+_[A-Z]+(_\w+)?=|PORT=\w+://").match
 _SWITCHES: Final = {"true": True, "false": False}
 
 
 def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file to read: the given one, ``$TMPMAILD_CONFIG``, one in the usual places; None for the defaults.
+    """Return the given path, ``$TMPMAILD_CONFIG``, or an existing file at a default path; None if no file exists there.
 
-    A file given by name is returned even if it does not exist, so that reading it fails. Raises ``ConfigError`` for a
-    file in the current folder that somebody else could have written: it says where passwords are read and sent.
+    A given path is returned even if no file exists there, so that reading it fails. Raises ``ConfigError`` for a file
+    in the current directory that a different user could have written, because the file determines where passwords are
+    sent.
     """
     if path is not None:
         return path
@@ -49,12 +60,12 @@ def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 
 
 def current_folder_obstacle() -> str:
-    """Return why no configuration can be looked for in the current folder: no permission, or it is gone; else ""."""
+    """Return the reason why the current directory cannot be searched for a configuration file, or "" if it can."""
     try:
         Path.cwd().stat()
-        Path().stat()  # needs the right to enter it, which its full name does not
+        Path().stat()  # unlike stat() on the full path, this fails without permission to enter the directory
     except OSError as error:
-        return f"the current folder: {error.strerror}; {IN_CURRENT_FOLDER} is not looked for there"
+        return f"the current directory: {error.strerror}; {IN_CURRENT_FOLDER} is not read from it"
     return ""
 
 
@@ -64,41 +75,58 @@ def _expect_own(source: Path) -> None:
     except OSError as error:
         reason = f"{source}: cannot be inspected: {error.strerror}"
     if reason:
-        hint = f"somebody else could have written this configuration; if it is meant, name it: --config ./{source}"
+        hint = f"another user could have written this configuration; if you trust it, specify it: --config ./{source}"
         raise ConfigError([f"{reason}; {hint}"])
 
 
-def load(path: Path | None, environ: Mapping[str, str], defaults: Mapping[str, object] = {}) -> Config:
-    """Load the defaults, then override them with the file of ``find`` and with the environment; raises ConfigError.
+class Option(NamedTuple):
+    """A command-line option that sets a key: its name, and its value in the form used in a file."""
 
-    ``defaults`` holds other defaults by dotted key.
+    name: str
+    value: object
 
-    Each mistake is one line: the file or variable, the key, what was expected, what was found.
+
+def load(
+    path: Path | None,
+    environ: Mapping[str, str],
+    defaults: Mapping[str, object] = {},
+    options: Mapping[str, Option] = {},
+) -> Config:
+    """Load the defaults, overridden by the file that ``find`` returns, then by the environment, then by ``options``.
+
+    ``defaults``, keyed by dotted key, overrides the built-in defaults. Raises ConfigError; each error is one line with
+    the file, variable or option, the key, and the expected and actual values.
     """
-    return _settings(find(path, environ), environ, defaults).config()
+    return _settings(find(path, environ), environ, defaults, options).config()
 
 
 def load_what_is_right(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """Read what ``load`` reads, without the values that are mistakes: to find a service that runs with others.
+    """Load the configuration without its invalid values, to find a service that is running with earlier values.
 
-    Raises ConfigError for a file that must not be read at all.
+    Raises ConfigError for a file that must not be read.
     """
-    return _settings(find(path, environ), environ, {}).config_of_right_values()
+    return _settings(find(path, environ), environ).config_of_right_values()
 
 
-def _settings(source: Path | None, environ: Mapping[str, str], defaults: Mapping[str, object]) -> "_Settings":
+def _settings(
+    source: Path | None,
+    environ: Mapping[str, str],
+    defaults: Mapping[str, object] = {},
+    options: Mapping[str, Option] = {},
+) -> "_Settings":
     settings = _Settings()
     settings.add_defaults(defaults)
     if source is not None:
         settings.add_file(source)
     settings.add_environment(environ)
+    settings.add_options(options)
     return settings
 
 
 def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable that looks like one of ours and is read by nothing: a warning for the operator.
+    """Return a warning for each variable that starts with our prefix but is never read.
 
-    One with two underscores is not among them: ``load`` refuses it.
+    A variable with two underscores is not included: ``load`` rejects it.
     """
     known = {PREFIX + key.upper().replace(".", "__"): key for key in _VALIDATORS}
     known |= {PREFIX + name: name for name in _OTHER_VARIABLES}
@@ -109,7 +137,7 @@ def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
             continue
         if not _OF_KUBERNETES(f"{rest}={environ[name]}"):
             near = _nearest(name.upper().replace("_", ""), {one.replace("_", ""): one for one in known})
-            lines.append(f"{name}: this variable sets nothing" + (f", did you mean {near}?" if near else ""))
+            lines.append(f"{name}: this variable has no effect" + (f", did you mean {near}?" if near else ""))
     return lines
 
 
@@ -119,7 +147,7 @@ def _nearest(name: str, known: Mapping[str, str]) -> str:
 
 
 class _Settings:
-    """What was read so far: good values by dotted key, where each key was set, and the mistakes."""
+    """The configuration read so far: valid values (keyed by dotted key), the origin of each key, and all errors."""
 
     def __init__(self) -> None:
         self._values: dict[str, object] = {}
@@ -147,8 +175,12 @@ class _Settings:
         names = {key: name for key, name in names.items() if key in _VALIDATORS or "." in key}
         self._add({key: _from_text(environ[name], _VALIDATORS.get(key)) for key, name in names.items()}, names)
 
+    def add_options(self, options: Mapping[str, Option]) -> None:
+        values = {key: option.value for key, option in options.items()}
+        self._add(values, {key: option.name for key, option in options.items()})
+
     def config(self) -> Config:
-        """Return the configuration; raises ConfigError with all mistakes."""
+        """Return the configuration. Raises ConfigError with all errors."""
         config = self.config_of_right_values()
         self._add_conflicts(config)
         if self._mistakes:
@@ -162,18 +194,21 @@ class _Settings:
             section, _, name = key.rpartition(".")
             members[section][name] = value
         sections: dict[str, Any] = {name: struct(**members[name]) for name, struct in SECTIONS.items()}
-        return Config(**members[""], **sections)  # type: ignore[arg-type]  # each was validated
+        return Config(**members[""], **sections)  # type: ignore[arg-type]  # each value was validated
 
     def _add(self, given: dict[str, object], origins: dict[str, str]) -> None:
         values, mistakes = validate(given, _VALIDATORS)
         self._origins |= origins
         self._values = {key: value for key, value in self._values.items() if key not in given} | values
-        self._mistakes += [f"{origins[mistake.name]}: {_worded(mistake)}" for mistake in mistakes]
+        for mistake in mistakes:
+            origin = origins[mistake.name]
+            hint = _LIST_HINT if origin.startswith(PREFIX) and _is_in_list_syntax(mistake) else ""
+            self._mistakes.append(f"{origin}: {_worded(mistake)}{hint}")
 
     def _add_conflicts(self, config: Config) -> None:
         for keys, complaint in conflicts(config):
             set_keys = [key for key in keys if key in self._origins]
-            if all(key in self._values for key in set_keys):  # else the conflict may not be one
+            if all(key in self._values for key in set_keys):  # an invalid value might no longer conflict once corrected
                 where = " and ".join(dict.fromkeys(self._origins[key] for key in set_keys))
                 self._mistakes.append(f"{where}: {' and '.join(keys)}: {complaint}")
 
@@ -181,7 +216,7 @@ class _Settings:
 def _may_exist(path: Path) -> bool:
     try:
         return path.exists()
-    except PermissionError:  # starting with the defaults instead would hide the operator's file
+    except PermissionError:  # using the defaults would silently ignore the operator's file
         return True
 
 
@@ -190,19 +225,19 @@ def _read(source: Path) -> dict[str, Any]:
         return tomllib.loads(source.read_text("utf-8-sig"))
     except OSError as error:
         is_forbidden = isinstance(error, PermissionError)
-        hint = f"; the service's user must have the right: chmod 0644 {source}" if is_forbidden else ""
+        hint = f"; the service's user must be able to read it: chmod 0644 {source}" if is_forbidden else ""
         raise ConfigError([f"{source}: cannot be read: {error.strerror}{hint}"]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([f"{source}: is not UTF-8 (at byte {error.start})"]) from error
-    except ValueError as error:  # TOMLDecodeError, and numbers of thousands of digits
-        hint = _ONCE if str(error).startswith("Cannot declare") else ""
+    except ValueError as error:  # a TOMLDecodeError, or a number with thousands of digits
+        hint = next((hint for start, hint in _TOML_HINTS.items() if str(error).startswith(start)), "")
         raise ConfigError([f"{source}: is not TOML: {error}{hint}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{source}: is nested too deeply"]) from error
 
 
 def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield dotted keys and values; an unknown section is one value."""
+    """Yield pairs of a dotted key and a value; an unknown section is yielded as one value."""
     for name, value in tree.items():
         if name in SECTIONS and isinstance(value, dict):
             yield from ((f"{name}.{key}", member) for key, member in value.items())
@@ -211,7 +246,7 @@ def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _from_text(text: str, validator: Validator | None) -> object:
-    """Return the value that a TOML file would contain; text that cannot be converted is refused later."""
+    """Return the value that a TOML file would contain; text that cannot be converted is rejected later."""
     if validator is None:
         return None
     if validator.many:
@@ -228,12 +263,12 @@ def _worded(mistake: InvalidValue) -> str:
     if mistake.expected:
         found = _shown(mistake.found)
         return f"{mistake.place}: expected {mistake.expected}, found {found}{_written_right(mistake)}"
-    shown = mistake.name if mistake.name.isprintable() else repr(mistake.name)  # a quoted key may hold a line end
+    shown = mistake.name if mistake.name.isprintable() else repr(mistake.name)  # a quoted key may contain a line end
     return f"{shown}: {_unknown(mistake.name, mistake.found)}"
 
 
 def _written_right(mistake: InvalidValue) -> str:
-    """Show how a text would be written that stands where a list, a number or a switch is expected."""
+    """Return a hint that rewrites a string as the expected list, number or boolean; "" if it cannot be converted."""
     validator = _VALIDATORS[mistake.name]
     if (
         not isinstance(mistake.found, str)
@@ -247,19 +282,25 @@ def _written_right(mistake: InvalidValue) -> str:
     return f"; write {written}" if is_right and value != [] and len(written) <= _MAX_FOUND_CHARACTERS else ""
 
 
+def _is_in_list_syntax(mistake: InvalidValue) -> bool:
+    """Return whether an item of a list contains a quote or a separator other than a comma."""
+    return mistake.index is not None and re.search(r"[\"';\s]", str(mistake.found)) is not None
+
+
 def _unknown(key: str, value: object) -> str:
     if key in SECTIONS:
         return f"expected a section, found {_shown(value)}"
     if isinstance(value, dict) and "." not in key:
-        near = difflib.get_close_matches(key, SECTIONS, n=1)
+        near = difflib.get_close_matches(key.lower(), SECTIONS, n=1)
         return "unknown section" + (f", did you mean {near[0]}?" if near else "")
     return f"unknown key{_hint(key)}"
 
 
 def _hint(key: str) -> str:
-    """Suggest the nearest known key, else what the section has.
+    """Suggest the most similar known key, or else list the section's keys.
 
-    The same name in another section beats a similar spelling, one in the same section beats others.
+    An identical name in a different section is preferred to a similar name. A similar name in the same section is
+    preferred to a similar name in a different section.
     """
     section, _, name = key.rpartition(".")
     namesakes = [known for known in _VALIDATORS if known.rpartition(".")[2] == name]
@@ -279,7 +320,7 @@ def _listed(names: list[str]) -> str:
 
 def _shown(value: object) -> str:
     try:
-        text = repr(value)
-    except ValueError:  # Python refuses to write out integers of thousands of digits
-        return "a number of thousands of digits"
+        text = str(value).lower() if isinstance(value, bool) else repr(value)  # TOML's true, not Python's True
+    except ValueError:  # Python refuses to format integers with thousands of digits
+        return "a number with thousands of digits"
     return text if len(text) <= _MAX_FOUND_CHARACTERS else text[: _MAX_FOUND_CHARACTERS - 3] + "..."

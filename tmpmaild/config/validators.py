@@ -1,8 +1,9 @@
-"""The validators of configuration values; ``settings.py`` assigns one to each key."""
+"""The validators of configuration values; ``settings.py`` assigns a validator to each key."""
 
 import re
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
+from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct
@@ -14,10 +15,10 @@ from tmpmaild.validation import Validator
 
 MIB: Final = 1 << 20
 
-_MAX_WHOLE: Final = 10**15  # far from where SQLite's integers and a double's exactness end
+_MAX_WHOLE: Final = 10**15  # far below the maximum integer in SQLite, and the maximum exact integer in a double
 _MAX_PORT: Final = 65_535
 MAX_SOCKET_PATH_BYTES: Final = 107
-"""What sun_path of unix(7) holds, without its NUL."""
+"""The size of sun_path in unix(7), without its NUL."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -26,7 +27,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#@\s]+)((?:/[A-Za-z0-9._~%!
 
 
 class Endpoint(Struct, frozen=True):
-    """Where to listen: ``host`` and ``port`` (0: any free one), or the ``path`` of a Unix socket."""
+    """An address to listen on: ``host`` and ``port`` (0 means any free port), or the ``path`` of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -34,7 +35,7 @@ class Endpoint(Struct, frozen=True):
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Take ``host:port``, ``[IPv6]:port`` or ``unix:PATH`` apart; raises ValueError."""
+    """Parse ``host:port``, ``[IPv6]:port`` or ``unix:PATH``; raises ValueError."""
     if text.startswith("unix:"):
         return Endpoint(path=_socket_path(text.removeprefix("unix:")))
     host, port = _host_and_port(text)
@@ -44,7 +45,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def whole(least: int, most: int = _MAX_WHOLE) -> Validator:
-    """Return the validator of a whole number between two others, inclusive."""
+    """Return a validator for whole numbers from ``least`` to ``most``, inclusive."""
 
     def parse(value: int) -> int:
         if not least <= value <= most:
@@ -56,7 +57,7 @@ def whole(least: int, most: int = _MAX_WHOLE) -> Validator:
 
 
 def one_of(*words: str) -> Validator:
-    """Return the validator of one of a few words."""
+    """Return a validator that accepts only these words."""
 
     def parse(value: str) -> str:
         if value not in words:
@@ -73,13 +74,13 @@ def _listen(text: str) -> str:
 
 def _control_listen(text: str) -> str:
     if text not in ("", "off") and not parse_endpoint(text).path:
-        raise ValueError("commands are taken on a Unix socket only")
+        raise ValueError("commands need a Unix socket")
     return text
 
 
 def _tcp_listen(text: str) -> str:
     if parse_endpoint(text).path:
-        raise ValueError("SMTP listens on TCP only")
+        raise ValueError("SMTP listens only on TCP")
     return text
 
 
@@ -101,10 +102,10 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 
 
 def _url(text: str) -> tuple[str, str]:
-    """Return origin and path, both as browsers write them: no default port, no slash at the end."""
+    """Return the origin and the path in the form that browsers use: no default port, no trailing slash."""
     match = _URL(text)
     if match is None:
-        raise ValueError("not a URL of scheme, host, port and path")
+        raise ValueError("not a URL with a scheme, host, port and path")
     scheme = match[1].lower()
     host, port = _host_and_port(match[2])
     shown_host = f"[{host}]" if ":" in host else host
@@ -145,18 +146,18 @@ def _database_url(text: str) -> str:
 
 
 def _path(text: str) -> str:
-    if not text or "\0" in text:
-        raise ValueError("no path of a file")
+    if not PurePath(text).name or "\0" in text:  # "", "." and "/" have no name
+        raise ValueError("not a file path")
     return text
 
 
 def _or_empty(expected: str, parse: Callable[[str], str], *, secret: bool = False) -> Validator:
-    """Return the validator of a text that may be empty."""
+    """Return a validator that also accepts an empty string."""
     return Validator(f"{expected}, or an empty string", str, lambda text: parse(text) if text else text, secret=secret)
 
 
 def _share(value: float) -> float:
-    if not 0 < value <= 1:  # which refuses nan too
+    if not 0 < value <= 1:  # this comparison also rejects nan
         raise ValueError("out of range")
     return float(value)
 

@@ -1,4 +1,4 @@
-"""Who else could have written a file in the current folder: its owner, its group, and whoever may write its folder."""
+"""Checks whether other users could have written a file, based on its owner, its permissions and its folder."""
 
 import grp
 import os
@@ -13,10 +13,10 @@ _ACL: Final = "system.posix_acl_access"  # xattr(7)
 
 
 def others_who_write(file: Path) -> str:
-    """Return a reason why somebody else than this user and root could have written ``file``; "" if nobody could.
+    """Return the reason why a user who is neither the current user nor root could have written ``file``, or "".
 
-    Besides the file, its folder counts: whoever may write there can replace the file. Of a symbolic link, both its own
-    folder and its target's count. Raises OSError for what cannot be inspected.
+    The file's folder is checked too: a user who may write to it can replace the file. For a symbolic link, its own
+    folder and its target's folder are both checked. Raises OSError if the file or a folder cannot be inspected.
     """
     return next((f"{place}: {reason}" for place in _places(file) if (reason := _written_by_others(place))), "")
 
@@ -30,17 +30,17 @@ def _written_by_others(place: Path) -> str:
     found = place.lstat()
     if found.st_uid not in (_ROOT, os.geteuid()):
         return f"belongs to user {_user_name(found.st_uid)}"
-    if stat.S_ISLNK(found.st_mode):  # its mode says nothing
+    if stat.S_ISLNK(found.st_mode):  # the mode of a link is meaningless
         return ""
     if found.st_mode & stat.S_IWOTH:
-        return "everybody may write here" if stat.S_ISDIR(found.st_mode) else "everybody may write it"
+        return "everyone may write here" if stat.S_ISDIR(found.st_mode) else "everyone may write it"
     if found.st_mode & stat.S_IWGRP and (not _is_own_group(found.st_gid) or _has_acl(place)):
         return f"group {_group_name(found.st_gid)} or others named by an access control list may write"
     return ""
 
 
 def _is_own_group(gid: int) -> bool:
-    """Return whether a group is root's or has the user's name and no other member, as Debian makes for each user."""
+    """Return whether a group is root's or the user's own group, which has the user's name and no other members."""
     if gid == _ROOT:
         return True
     try:
@@ -53,7 +53,7 @@ def _is_own_group(gid: int) -> bool:
 def _has_acl(place: Path) -> bool:
     try:
         return bool(os.getxattr(place, _ACL))
-    except (OSError, AttributeError):  # none, a file system without them, or another system than Linux
+    except (OSError, AttributeError):  # there is no ACL, the file system does not support ACLs, or this is not Linux
         return False
 
 

@@ -1,8 +1,8 @@
-"""The control socket: receives an operator's commands from other processes, one per connection.
+"""The control socket, which receives an operator's commands from other processes, one command per connection.
 
-A request is one line of JSON, ``{"command": "status", "arguments": {}}``. The response is one JSON object per line.
-A line with ``octets`` is followed by that many raw bytes. The last line is ``{"done": true}`` or ``{"error": "…"}``.
-The commands themselves are passed to the server by its creator.
+A request is one line of JSON, ``{"command": "status", "arguments": {}}``. The response is one JSON object per line. A
+line with ``octets`` is followed by that many raw bytes. The last line is ``{"done": true}`` or ``{"error": "…"}``. The
+commands are passed to the server's constructor.
 """
 
 import asyncio
@@ -38,14 +38,17 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 OF_UNIT: Final = Path("/run/tmpmaild", _NAME)
 """The socket of tmpmaild.service."""
 
-Answer = AsyncGenerator[Struct | bytes, None]
-"""The lines of an answer, and octets that a line has announced. It is closed early when the client has gone."""
+Lines = AsyncGenerator[Struct | bytes, None]
+"""The lines of a response, and raw bytes that follow a line.
+
+The generator is closed early if the client disconnects.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class NoArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a command without arguments."""
+    """The arguments of a command that accepts no arguments."""
 
 
 class Octets(Struct, frozen=True):
@@ -55,13 +58,13 @@ class Octets(Struct, frozen=True):
 
 
 class Command(NamedTuple):
-    """A command: ``arguments`` is the type by which its arguments are validated, ``answer`` the function to call.
+    """A command: ``arguments`` is the type that validates its arguments, and ``run`` is the function to call.
 
-    If ``answer`` raises ``CommandError``, ``StartError`` or ``RequestError``, the client receives its text.
+    If ``run`` raises ``CommandError``, ``StartError`` or ``RequestError``, the client receives its text.
     """
 
     arguments: type[Struct]
-    answer: Callable[[Any], Answer]
+    run: Callable[[Any], Lines]
 
 
 class Peer(NamedTuple):
@@ -72,13 +75,13 @@ class Peer(NamedTuple):
 
 
 def peer(connection: socket.socket) -> Peer:
-    """Return the process at the other end, as the kernel recorded it when it connected or listened."""
+    """Return the process at the other end, as recorded by the kernel when it connected or started listening."""
     pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return Peer(pid, uid)
 
 
 def place(config: Config) -> Path | None:
-    """Return the path at which a client finds the socket or a link to it; None if there is no socket."""
+    """Return the path at which a client finds the socket or a link to it, or None if no socket is configured."""
     if config.control.listen == "off":
         return None
     if config.control.listen:
@@ -140,7 +143,10 @@ def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> 
 
 
 def _link(found_at: Path, target: Path, files: list[Path]) -> None:
-    """Link to the socket next to the database, where commands find it: they do not know the unit's directory."""
+    """Create a link to the socket next to the database.
+
+    Commands look for it there, since they do not know the unit's directory.
+    """
     with suppress(FileNotFoundError):
         found_at.unlink()
     found_at.symlink_to(target)
@@ -149,7 +155,7 @@ def _link(found_at: Path, target: Path, files: list[Path]) -> None:
 
 def _bind(path: Path, files: list[Path]) -> socket.socket:
     if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
-        raise StartError(f"{path}: longer than the {MAX_SOCKET_PATH_BYTES} octets of a socket; set control.listen")
+        raise StartError(f"{path}: longer than {MAX_SOCKET_PATH_BYTES} bytes; set control.listen")
     with ExitStack() as unbound:
         listener = unbound.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
@@ -169,10 +175,10 @@ def _bind(path: Path, files: list[Path]) -> socket.socket:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket that a killed process left behind. Raises ``StartError`` if it is in use, or not a socket."""
+    """Remove the socket that a killed process left behind. Raises ``StartError`` if it is not a socket or is in use."""
     try:
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode) and path.name.endswith(_SUFFIX):  # our own link to a RuntimeDirectory
+        if stat.S_ISLNK(mode) and path.name.endswith(_SUFFIX):  # our link to a socket in a RuntimeDirectory
             path.unlink()
             return
         if not stat.S_ISSOCK(mode):
@@ -200,7 +206,7 @@ class _Failed(Struct):
 
 
 class ControlServer:
-    """Serves the control socket, only to processes of root and of our own user."""
+    """Serves the control socket, but only to processes run by root or by our own user."""
 
     def __init__(self, commands: Mapping[str, Command], *, drain_seconds: float = _DRAIN_SECONDS) -> None:
         self._commands = commands
@@ -209,7 +215,7 @@ class ControlServer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, listener: socket.socket | None) -> None:
-        """Accept connections on a bound socket; None: do not listen."""
+        """Accept connections on a bound socket; do nothing if it is None."""
         if listener is not None:
             self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=MAX_REQUEST_BYTES)
 
@@ -227,22 +233,22 @@ class ControlServer:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # Not in the task: a task that is cancelled before it starts does nothing at all.
+        # The task does not close the writer itself, because a task that is cancelled before it starts never runs.
         task.add_done_callback(lambda _: _close(writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.set_write_buffer_limits(0)  # so that drain waits until everything is sent
+        writer.transport.set_write_buffer_limits(0)  # makes drain() wait until everything has been sent
         try:
-            await self._answer(reader, writer)
+            await self._respond(reader, writer)
         except (ConnectionError, TimeoutError):
-            log.debug("a client of the control socket has gone")
+            log.debug("a client of the control socket has disconnected")
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             self._admit(writer)
             command, arguments = await self._read(reader)
-            async with aclosing(command.answer(arguments)) as answer:
-                async for part in answer:
+            async with aclosing(command.run(arguments)) as lines:
+                async for part in lines:
                     await self._write(writer, part)
             last: Struct = _Done()
         except (CommandError, StartError, RequestError) as error:
@@ -251,16 +257,16 @@ class ControlServer:
             raise
         except Exception:
             log.exception("a command on the control socket failed")
-            last = _Failed("a fault of the service; its log has the cause")
+            last = _Failed("internal error of the service; see its log")
         await self._write(writer, last)
 
     def _admit(self, writer: asyncio.StreamWriter) -> None:
         uid = peer(writer.get_extra_info("socket")).uid
         if uid not in (0, os.geteuid()):
             log.warning("control socket: user %d refused", uid)
-            raise CommandError(f"commands are taken from root and from user {os.geteuid()}, not from user {uid}")
+            raise CommandError(f"commands are accepted from root and from user {os.geteuid()}, not from user {uid}")
         if len(self._tasks) > _MAX_CONNECTIONS:
-            raise CommandError(f"{_MAX_CONNECTIONS} commands are being done; try again later")
+            raise CommandError(f"{_MAX_CONNECTIONS} commands are already running; try again later")
 
     async def _read(self, reader: asyncio.StreamReader) -> tuple[Command, Struct]:
         """Read a request; return the command and its arguments."""
@@ -270,7 +276,7 @@ class ControlServer:
         except asyncio.IncompleteReadError as error:
             raise ConnectionError("no request") from error
         except asyncio.LimitOverrunError as error:
-            raise CommandError(f"a request is one line of at most {MAX_REQUEST_BYTES} octets") from error
+            raise CommandError(f"a request is one line of at most {MAX_REQUEST_BYTES} bytes") from error
         try:
             request = msgspec.json.decode(line, type=_Request)
             command = self._commands.get(request.command)
@@ -278,11 +284,11 @@ class ControlServer:
                 raise CommandError(f"this service is tmpmaild {__version__}, which does not know this command")
             return command, msgspec.json.decode(request.arguments, type=command.arguments)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CommandError(f"a request of another version than tmpmaild {__version__}? {error}") from error
+            raise CommandError(f"invalid request; is it from a version other than {__version__}? {error}") from error
 
     async def _write(self, writer: asyncio.StreamWriter, part: Struct | bytes) -> None:
         if writer.is_closing():  # uvloop would raise RuntimeError
-            raise ConnectionError("the client has gone")
+            raise ConnectionError("the client has disconnected")
         writer.write(part if isinstance(part, bytes) else msgspec.json.encode(part) + b"\n")
         async with asyncio.timeout(self._drain_seconds):
             await writer.drain()

@@ -1,6 +1,6 @@
-"""Logging: one line per event on standard error, as text or JSON, written by its own thread.
+"""Logging: one line per event on standard error, as text or JSON, written by a separate thread.
 
-Lines for the systemd journal have a priority and no timestamp: the journal adds its own.
+Lines for the systemd journal have a priority but no timestamp, because the journal adds a timestamp.
 """
 
 import copy
@@ -23,35 +23,38 @@ from tmpmaild.model import counted
 WINDOW_SECONDS: Final = 60.0
 MAX_LINES: Final = 100
 ACCESS: Final = "tmpmaild.access"
-"""Its records are not events: one for each request is what an operator who switches it on wants."""
+"""The access log, whose records are never treated as repetitions, because each record represents one request."""
 AUDIT: Final = "tmpmaild.audit"
-"""Likewise: one for each address and message."""
+"""The audit log, with one line for each address and message; its records are never treated as repetitions either."""
 
 FIELDS: Final = (
     *("event", "client", "session", "code", "limit", "id"),
-    *("method", "path", "status", "milliseconds"),  # of the access log
-    *("audited", "hashes"),  # of the audit
+    *("method", "path", "status", "milliseconds"),  # fields of the access log
+    *("audited", "hashes"),  # fields of the audit log
 )
-"""What callers may pass in ``extra`` for the JSON format; docs/operations.md has their meaning. Each has one type."""
+"""Fields that callers may pass in ``extra`` for the JSON format, described in docs/operations.md.
 
-# Lines that only an operator can cause, by a command, a reload, a start or a stop. Lines that strangers cause cannot
-# crowd them out.
+Each field always has the same type.
+"""
+
+# Loggers whose lines only an operator can cause, by a command, a reload, a start or a stop. These loggers are not
+# limited, so lines caused by untrusted clients cannot crowd out their lines.
 _OF_OPERATORS: Final = ("daemon", "host.process", "inboxes.commands", "webhooks.commands")
 _WITHOUT_BUDGET: Final = frozenset(f"tmpmaild.{name}" for name in _OF_OPERATORS)
 
 # At INFO, aiosmtpd logs every command with its addresses, and asyncio logs nothing of interest to an operator.
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
-_MAX_WAITING = 5000  # records, each about a kilobyte
+_MAX_WAITING = 5000  # the maximum number of queued records, each of about 1 KB
 _STOP_SECONDS = 1.0
 _TELL_EVERY_SECONDS = 1.0
 _TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 _TEXT_OF_JOURNAL = logging.Formatter("%(levelname)s %(name)s: %(message)s")
 _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}  # sd-daemon(3)
-_LEFT_OUT = "%s left out in the last minute: there were over %d"
+_LEFT_OUT = "%s omitted in the last minute: the limit is %d"
 
 
 class _Event(Struct):
-    """An event in the last minute: the record that was written, and the number of repetitions since."""
+    """An event in the last minute: the record that was written, and the number of repetitions since then."""
 
     record: logging.LogRecord
     until: float
@@ -59,7 +62,7 @@ class _Event(Struct):
 
 
 class _Budget(Struct):
-    """The number of lines that a group of levels has written, and left out, in the current minute."""
+    """The numbers of lines written and omitted in the current minute, for a group of levels."""
 
     until: float = 0.0
     written: int = 0
@@ -67,12 +70,13 @@ class _Budget(Struct):
 
 
 class Repeats:
-    """Decides which records are written; ``due``, which must be called regularly, returns lines that count the rest.
+    """Decides which records are written; ``due``, which must be called regularly, returns summaries of omitted records.
 
     Two records are the same event if their logger, template and arguments are equal; ``extra={"about": …}`` replaces
-    the arguments in this comparison. Records below INFO, and records of the access log and the audit, always pass.
-    Errors, warnings and the rest (mostly refusals) each have a budget, so that lines that strangers cause cannot crowd
-    out others. Lines about an operator's actions need no budget. Times are in seconds of a monotonic clock.
+    the arguments in this comparison. Records below INFO, and records of the access log and the audit log, are always
+    written. Errors, warnings and all other lines (mostly refusals) have separate budgets, so lines caused by untrusted
+    clients cannot crowd out other lines. Lines about an operator's actions are not limited. Times are in seconds of a
+    monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -80,7 +84,7 @@ class Repeats:
         self._budgets = {level: _Budget() for level in (logging.INFO, logging.WARNING, logging.ERROR)}
 
     def passes(self, record: logging.LogRecord, now: float) -> bool:
-        """Return whether to write a record; count the record if not."""
+        """Return whether to write a record; if not, count it."""
         if record.levelno < logging.INFO or record.name in (ACCESS, AUDIT):
             return True
         key = _key(record)
@@ -94,7 +98,7 @@ class Repeats:
         return True
 
     def _take(self, level: int, now: float) -> bool:
-        """Use one line of the budget of a level; return False if the budget is used up."""
+        """Use up one line of a level's budget; return False if no line is left."""
         budget = self._budgets[max(known for known in self._budgets if known <= level)]
         if now >= budget.until:
             budget.until, budget.written = now + WINDOW_SECONDS, 0
@@ -105,7 +109,7 @@ class Repeats:
         return True
 
     def due(self, now: float) -> list[logging.LogRecord]:
-        """Return the lines that are now due about repeated and left-out records, each only once."""
+        """Return the lines about repeated and omitted records that are now due, each only once."""
         ended = [key for key, event in self._events.items() if event.until <= now]
         lines = list(_counted(self._events.pop(key) for key in ended))
         for level, budget in self._budgets.items():
@@ -116,7 +120,7 @@ class Repeats:
 
     @property
     def is_idle(self) -> bool:
-        """Whether ``due`` will return nothing until another record arrives."""
+        """Whether ``due`` has nothing to return until the next record arrives."""
         return not self._events and not any(budget.left_out for budget in self._budgets.values())
 
 
@@ -132,7 +136,7 @@ def _counted(events: Iterable[_Event]) -> Iterable[logging.LogRecord]:
             record.msg = f"{event.record.getMessage()} ({counted(event.count, 'more time')} within a minute)"
             record.args = ()
             record.exc_info = record.exc_text = None
-            record.created = min(record.created + WINDOW_SECONDS, time.time())  # the process may end before that
+            record.created = min(record.created + WINDOW_SECONDS, time.time())  # the process may exit earlier
             record.repeated = event.count
             yield record
 
@@ -188,26 +192,26 @@ def _printable(value: str | float) -> str | float:
 class _Lines(logging.Handler):
     """Passes records to a thread that writes them to standard error; drops records that it cannot write in time.
 
-    Repeated records are only counted. The thread writes directly to the descriptor: if it were stuck in
-    ``sys.stderr``, it would hold the lock of that object and keep the interpreter from exiting.
+    Repeated records are only counted. The thread writes directly to the descriptor: a blocked write to ``sys.stderr``
+    would hold its lock and prevent the interpreter from exiting.
     """
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
         self.setFormatter(formatter)
         self._queue: Queue[logging.LogRecord | None] = Queue(_MAX_WAITING)
-        self._repeats = Repeats()  # used under the handler's lock
+        self._repeats = Repeats()  # protected by the handler's lock
         self._dropped = 0
-        # A descriptor of our own: if standard error is closed, its number may be reused for a socket.
+        # Use our own descriptor: if standard error is closed, its number may be reused for a socket.
         self._stderr = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else os.dup(2)
         self.is_journal = is_journal(self._stderr)
         self._thread = threading.Thread(target=self._write_all, name="tmpmaild-log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record. It is formatted later, since its arguments are our own and immutable.
+        """Queue a record. The record is formatted later, which is safe because its arguments are our own and immutable.
 
-        An exception is formatted now, because its frames keep whole messages in memory.
+        An exception is formatted immediately, because its frames would keep whole messages in memory.
         """
         if not self._repeats.passes(record, time.monotonic()):
             return
@@ -217,10 +221,10 @@ class _Lines(logging.Handler):
         try:
             self._queue.put_nowait(record)
         except Full:
-            self._dropped += 1  # under the lock that ``handle`` holds
+            self._dropped += 1  # protected by the lock that ``handle`` holds
 
     def stop(self) -> None:
-        """Write the queued records, but wait only a moment for that."""
+        """Write the queued records, but wait only briefly."""
         with suppress(Full):
             self._queue.put(None, timeout=_STOP_SECONDS)
             self._thread.join(_STOP_SECONDS)
@@ -252,7 +256,7 @@ class _Lines(logging.Handler):
         with self.lock or nullcontext():
             dropped, self._dropped = self._dropped, 0
         if dropped:
-            text = "%s of the log %s dropped: standard error did not take them in time"
+            text = "%s of the log %s dropped: standard error did not accept them in time"
             arguments = (counted(dropped, "line"), "was" if dropped == 1 else "were")
             record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, arguments, None)
             self._write(record)
@@ -264,7 +268,7 @@ class _Lines(logging.Handler):
             line = (text + "\n").encode(errors="backslashreplace")
             while line:
                 line = line[os.write(self._stderr, line) :]
-        except Exception:  # noqa: BLE001 - a line that cannot be written must not end the thread
+        except Exception:  # noqa: BLE001 - a line that cannot be written must not stop the thread
             with self.lock or nullcontext():
                 self._dropped += record.name != __name__
 
@@ -281,7 +285,7 @@ def set_up(level: str, log_format: str) -> None:
 
 @contextmanager
 def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
-    """Set up logging, and write the remaining records at the end. A slow reader of stderr never blocks the loop."""
+    """Set up logging, and write the remaining records on exit. A slow reader of stderr never blocks the loop."""
     lines = _Lines(_TEXT)
     logging.getLogger().handlers = [lines]
     set_up(level, log_format)

@@ -1,4 +1,4 @@
-"""Write the metrics of all packages in the Prometheus exposition format."""
+"""Writes the metrics of all packages in the Prometheus exposition format."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -13,21 +13,21 @@ from tmpmaild.metrics import Count, Gauge, Histogram, Metric
 
 PREFIX = "tmpmaild_"
 START_TIME = "process_start_time_seconds"
-"""Without our prefix: the name that all client libraries of Prometheus have for it."""
+"""Has no prefix, because all Prometheus client libraries use this name."""
 
 
 class Exposition(Collector):
     """All metrics, as one page of text."""
 
     def __init__(self, metrics: Iterable[Metric], version: str) -> None:
-        build = Gauge("build_info", "1, with the version that runs.", lambda: {(version,): 1}, ("version",))
+        build = Gauge("build_info", "Always 1, with the running version.", lambda: {(version,): 1}, ("version",))
         self._metrics = (*metrics, build)
         self._started_at = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
     def describe(self) -> Iterable[MetricFamily]:
-        """Return nothing, so that gauges are not read only to get their names."""
+        """Return nothing: otherwise gauges would be read only to get their names."""
         return ()
 
     def page(self, accept: str) -> tuple[bytes, str]:
@@ -36,8 +36,8 @@ class Exposition(Collector):
         return encode(self._registry), media_type
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Yield every metric in the library's form, and the time at which the process started counting."""
-        yield GaugeMetricFamily(START_TIME, "Start of the process, in seconds of Unix time.", value=self._started_at)
+        """Yield the start time of the process and all metrics, in the library's format."""
+        yield GaugeMetricFamily(START_TIME, "Start of the process, as Unix time in seconds.", value=self._started_at)
         for metric in self._metrics:
             yield _family(metric)
 

@@ -1,6 +1,6 @@
 """The process: supervisor notification, signals, reloading, event loop lag, memory and privileges.
 
-Memory is returned to the system by glibc; with a different C library this does nothing.
+Memory is returned to the system only with glibc; with other C libraries, these functions do nothing.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from msgspec.structs import replace
 
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import RequestError, StartError
-from tmpmaild.host.control import Answer, Command, NoArguments
+from tmpmaild.host.control import Command, Lines, NoArguments
 from tmpmaild.metrics import Histogram
 
 _ASK_EVERY_SECONDS = 10.0
 _MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
-_PAUSE_SECONDS = 0.5  # between two reloads
-_M_MMAP_THRESHOLD = -3  # malloc.h of glibc
+_PAUSE_SECONDS = 0.5  # the minimum pause between two reloads
+_M_MMAP_THRESHOLD = -3  # from glibc's malloc.h
 _LARGE_BYTES = 2 * 1024 * 1024
 _LAG_SECONDS = 0.5
-_DESCRIPTORS = 65_536  # where the system sets no limit
-_FEWEST_KEPT, _MOST_KEPT = 52, 200  # for the database, threads, ports and commands, and for connections to refuse
+_DESCRIPTORS = 65_536  # used if the system sets no limit
+_FEWEST_KEPT, _MOST_KEPT = 52, 200  # for the database, threads, ports and commands, and for refused connections
 _STATE = Path("/var/lib")  # where systemd creates each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
@@ -45,9 +45,9 @@ log = logging.getLogger(__name__)
 
 
 def notify(state: str, *, wait: bool = True) -> None:
-    """Send a state such as ``READY=1`` to the supervisor, if there is one; log an error if that fails.
+    """Send a state such as ``READY=1`` to the supervisor, if any; log an error if that fails.
 
-    Without ``wait``, it also fails if the supervisor is too busy to receive the state.
+    Without ``wait``, sending also fails if the supervisor is too busy to receive the state.
     """
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
@@ -57,12 +57,12 @@ def notify(state: str, *, wait: bool = True) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
             supervisor.sendto(state.encode(), 0 if wait else socket.MSG_DONTWAIT, address)
     except OSError as error:
-        log.warning("NOTIFY_SOCKET %s cannot be told %s: %s", path, state, error.strerror or error)
+        log.warning("NOTIFY_SOCKET %s: cannot send %s: %s", path, state, error.strerror or error)
 
 
 @contextmanager
 def more_time_to_start() -> Iterator[None]:
-    """While the body runs, keep asking the supervisor to wait another minute for ``READY=1``."""
+    """While the body runs, repeatedly ask the supervisor to wait another minute for ``READY=1``."""
     done = threading.Event()
     asking = threading.Thread(target=_ask_for_time, args=(done,), name="tmpmaild-starting", daemon=True)
     asking.start()
@@ -80,7 +80,7 @@ def _ask_for_time(done: threading.Event) -> None:
 
 
 async def keep_alive(environ: Mapping[str, str]) -> None:
-    """Report twice as often as the watchdog requires, until cancelled."""
+    """Report to the watchdog twice as often as it requires, until cancelled."""
     seconds = interval_seconds(environ)
     while seconds:
         notify("WATCHDOG=1", wait=False)
@@ -88,7 +88,7 @@ async def keep_alive(environ: Mapping[str, str]) -> None:
 
 
 def interval_seconds(environ: Mapping[str, str]) -> float:
-    """Return the time between two reports; 0 if the supervisor expects no reports from this process."""
+    """Return the seconds between two reports; 0 if the supervisor expects no reports from this process."""
     if environ.get("WATCHDOG_PID") not in (None, str(os.getpid())):
         return 0
     microseconds = environ.get("WATCHDOG_USEC", "")
@@ -96,7 +96,7 @@ def interval_seconds(environ: Mapping[str, str]) -> float:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the limit of descriptors to the maximum that the system allows, and return it."""
+    """Raise the limit on descriptors to the maximum that the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -119,7 +119,7 @@ def within_descriptors(config: Config, limit: int) -> Config:
     smtp = min(smtp, max(room - http, room // 2))
     http = min(http, room - smtp)
     log.warning(
-        "%d files may be open, so at most %d SMTP and %d HTTP connections; raise LimitNOFILE= or ulimit -n",
+        "%d files may be open, so only %d SMTP and %d HTTP connections are accepted; raise LimitNOFILE= or ulimit -n",
         limit,
         smtp,
         http,
@@ -132,10 +132,10 @@ def within_descriptors(config: Config, limit: int) -> Config:
 
 
 def return_large_blocks() -> None:
-    """Fix the size above which malloc maps each block separately and returns it to the system as soon as it is free.
+    """Set a fixed size above which malloc maps each block separately and returns it to the system once it is free.
 
-    By default this threshold rises to the size of the largest freed block. After some messages of 10 MiB, their copies
-    would be allocated from heaps that never shrink.
+    By default, this threshold rises to the size of the largest freed block. After a few messages of 10 MiB, their
+    copies would be allocated from heaps that never shrink.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
@@ -147,12 +147,20 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-async def watch(running: anyio.CancelScope, reload_wanted: asyncio.Event, *, task_status: TaskStatus[None]) -> None:
-    """Cancel ``running`` on SIGTERM and SIGINT, set ``reload_wanted`` on SIGHUP, until cancelled."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+async def watch(
+    running: anyio.CancelScope, reload_wanted: asyncio.Event, *, stops_on_hangup: bool, task_status: TaskStatus[None]
+) -> None:
+    """Until cancelled, cancel ``running`` on SIGTERM and SIGINT, and set ``reload_wanted`` on SIGHUP.
+
+    With ``stops_on_hangup``, SIGHUP also cancels ``running``, unless ``nohup`` has made the process ignore it.
+    """
+    wanted = [signal.SIGTERM, signal.SIGINT]
+    if not (stops_on_hangup and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN):
+        wanted.append(signal.SIGHUP)
+    with anyio.open_signal_receiver(*wanted) as signals:
         task_status.started()
         async for number in signals:
-            if number == signal.SIGHUP:
+            if number == signal.SIGHUP and not stops_on_hangup:
                 reload_wanted.set()
             else:
                 running.cancel()
@@ -169,7 +177,7 @@ class LoopLag:
         return (self._lateness,)
 
     async def run(self) -> None:
-        """Observe until cancelled."""
+        """Measure the lag until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + _LAG_SECONDS
@@ -201,11 +209,11 @@ class Reloading:
         self._count = 0
 
     def commands(self) -> dict[str, Command]:
-        """Return the commands that the control socket accepts, by name."""
-        return {"reload": Command(NoArguments, self._answer)}
+        """Return the commands that the control socket accepts, keyed by name."""
+        return {"reload": Command(NoArguments, self._run)}
 
     async def reload_when(self, wanted: asyncio.Event) -> None:
-        """Reload whenever it is requested; one reload serves all signals that arrived before it started."""
+        """Reload the configuration on request; one reload covers all signals that arrived before it started."""
         while True:
             await wanted.wait()
             wanted.clear()
@@ -217,20 +225,20 @@ class Reloading:
                 log.exception("reloading failed")
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _answer(self, _: NoArguments) -> Answer:
+    async def _run(self, _: NoArguments) -> Lines:
         outcome = await self._logged()
         yield Reloaded(outcome.needs_restart, outcome.certificate)
 
     async def _logged(self) -> Outcome:
-        self._count += 1  # so that the log treats no reload as a repetition
+        self._count += 1  # prevents the log from treating a reload as a repetition
         about = self._count
         try:
             async with self._lock:
                 outcome = await self._reload()
         except (StartError, RequestError) as error:
             for line in str(error).splitlines():
-                log.error(  # noqa: TRY400 - the operator's mistake
-                    "the configuration stays as it was: %s",
+                log.error(  # noqa: TRY400 - an operator's mistake needs no traceback
+                    "the configuration is unchanged: %s",
                     line,
                     extra={"about": (about, line), "event": "reload_refused"},
                 )
@@ -238,7 +246,7 @@ class Reloading:
         log.info("reloaded: %s", outcome.served, extra={"about": about, "event": "reloaded"})
         if outcome.needs_restart:
             keys = ", ".join(outcome.needs_restart)
-            log.warning("changed, and needs a restart: %s", keys, extra={"about": about})
+            log.warning("changed, but takes effect only after a restart: %s", keys, extra={"about": about})
         if outcome.certificate:
             log.info("%s", outcome.certificate, extra={"about": about})
         return outcome
@@ -248,7 +256,7 @@ def make_state_folder(folder: Path, state: Path = _STATE) -> None:
     """Create the folder of a unit's ``StateDirectory=``, unless it exists, as systemd does for a dynamic user.
 
     When the service starts, systemd makes its user the owner of the folder and all files in it. Folders outside
-    ``state`` are not created: that is up to their owner. Raises ``StartError``.
+    ``state`` are not created: they are the responsibility of their owner. Raises ``StartError``.
     """
     if folder.exists() or folder.parent != state or os.geteuid() != 0:
         return
@@ -259,7 +267,7 @@ def make_state_folder(folder: Path, state: Path = _STATE) -> None:
         if not folder.is_symlink():
             folder.symlink_to(Path(private.name, folder.name))
     except OSError as error:
-        raise StartError(f"{folder}: cannot be made: {error.strerror or error}") from error
+        raise StartError(f"{folder}: cannot be created: {error.strerror or error}") from error
 
 
 class _Header(ctypes.Structure):
@@ -271,15 +279,15 @@ class _Sets(ctypes.Structure):
 
 
 def drop_to_owner(*files: Path) -> None:
-    """As root, permanently become the owner of the folder of the first file whose folder exists, unless that is root.
+    """If running as root, permanently switch to the owner of these files' first existing folder, unless that is root.
 
-    This way all database files have the same owner. On Debian 13 the owner is nobody: systemd 257 maps the ids in a
-    dynamic user's folder, and nobody's files in it belong to the service. A command that queries the service becomes
-    the owner of the control socket's folder instead.
+    This ensures that all database files have the same owner. On Debian 13, the owner is nobody, because systemd 257
+    maps user ids in a dynamic user's folder. There, files owned by nobody belong to the service. Commands that query
+    the service switch to the owner of the control socket's folder instead.
 
-    Two of root's capabilities(7) are kept. The first is to read and search everything: systemd keeps the folder of a
-    dynamic user where no other user may enter, and certificates often belong to root. The second is to bind ports below
-    1024.
+    Two of root's capabilities(7) are kept. The first allows reading all files and searching all folders. It is needed
+    because only root and a dynamic user may enter that user's folder, and because certificates often belong to root.
+    The second allows binding ports below 1024.
 
     Call this before starting any thread: the system keeps privileges per thread. Raises ``StartError``.
     """
@@ -299,7 +307,7 @@ def _drop_to(owner: os.stat_result, file: Path, folder: Path) -> None:
         _become(owner.st_uid, owner.st_gid)
     except OSError as error:
         raise StartError(
-            f"{file}: its folder {folder} belongs to user {owner.st_uid}, whom root cannot become here"
+            f"{file}: its folder {folder} belongs to user {owner.st_uid}, and root cannot switch to that user here"
             f" ({error.strerror}); run the command as that user"
         ) from error
 

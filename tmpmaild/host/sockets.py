@@ -1,6 +1,6 @@
 """All sockets that the daemon listens on, and the SMTP certificate.
 
-Sockets that systemd passes (sd_listen_fds(3)) stay open across a restart, so that no client is refused. The others are
+Sockets that systemd passes (sd_listen_fds(3)) stay open across a restart, so no client is refused. Other sockets are
 bound as configured.
 """
 
@@ -19,19 +19,20 @@ from typing import Any, Final, NamedTuple
 
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.config.validators import Endpoint, parse_endpoint
-from tmpmaild.errors import ConfigError, StartError
+from tmpmaild.errors import CannotListen, ConfigError, StartError
 from tmpmaild.metrics import Gauge, Metric
 
-# A name may have addresses that this machine lacks: ::1 for localhost without IPv6, or those of another machine.
+# A name may resolve to addresses that this machine does not have, such as ::1 without IPv6, or another machine's
+# address.
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _TCP: Final = (socket.AF_INET, socket.AF_INET6)
 FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
-"""The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
+"""The names of passed sockets: the section whose ``listen`` is replaced, or smtps for ``smtp.tls_listen``."""
 
 _FIRST_DESCRIPTOR: Final = 3
 _NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: dates are checked elsewhere
 CREDENTIALS: Final = Path("/run/credentials")
-"""Where systemd puts what it hands over by ``LoadCredential=``."""
+"""The folder that contains the files that systemd provides with ``LoadCredential=``."""
 _MISMATCHES: Final = {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"}
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class Sockets(NamedTuple):
 
 
 def bind(config: Config) -> Sockets:
-    """Bind all sockets, or raise ``StartError`` and bind none."""
+    """Bind all sockets; if any of them cannot be bound, close the others and raise ``StartError``."""
     taken_over = take_passed(os.environ)
     if "smtps" in taken_over and not config.smtp.tls_certificate:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
@@ -84,9 +85,9 @@ def name(listener: socket.socket) -> str:
 
 
 def bind_all(texts: Sequence[str]) -> list[socket.socket]:
-    """Bind all endpoints or none; bind a name at each of its addresses.
+    """Bind all endpoints, or no endpoint if any of them fails; a name is bound at each of its addresses.
 
-    Raises ``StartError`` with the endpoint that cannot be bound. Without IPv6 on this host, ``[::]`` is left out if
+    Raises ``CannotListen`` with the endpoint that cannot be bound. Without IPv6 on this host, ``[::]`` is left out if
     0.0.0.0 is also listed.
     """
     endpoints = {text: parse_endpoint(text) for text in texts}
@@ -96,18 +97,18 @@ def bind_all(texts: Sequence[str]) -> list[socket.socket]:
             sockets += _bind(endpoint)
         except OSError as error:
             if error.errno in _NOT_OURS and _has_ipv4_twin(endpoint, endpoints.values()):
-                log.warning("%s is left out, there is no IPv6 here: %s", text, error.strerror)
+                log.warning("not listening on %s, because this machine has no IPv6: %s", text, error.strerror)
                 continue
             for bound in sockets:
                 bound.close()
-            raise StartError(f"cannot listen on {text}: {error.strerror or error}") from error
+            raise CannotListen(f"cannot listen on {text}: {error.strerror or error}") from error
     return sockets
 
 
 def reachable(name: str) -> str:
     """Convert the name of a socket into an address that a client on this machine can connect to."""
     host, _, port = name.rpartition(":")
-    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - compared, not bound
+    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - only compared
 
 
 def _has_ipv4_twin(endpoint: Endpoint, others: Iterable[Endpoint]) -> bool:
@@ -140,7 +141,7 @@ def _bind_address(family: int, address: tuple[Any, ...]) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # so that 0.0.0.0 may be listed too
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # the operator may list 0.0.0.0 too
         listener.bind(address)
         unbound.pop_all()
     return listener
@@ -148,7 +149,7 @@ def _bind_address(family: int, address: tuple[Any, ...]) -> socket.socket:
 
 def _bind_unix(path: str) -> socket.socket:
     with suppress(FileNotFoundError):
-        if stat.S_ISSOCK(Path(path).stat().st_mode):  # left behind: while a socket is in use, the database is locked
+        if stat.S_ISSOCK(Path(path).stat().st_mode):  # stale: if it were in use, the database would be locked
             Path(path).unlink()
     with ExitStack() as unbound:
         listener = unbound.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
@@ -159,9 +160,9 @@ def _bind_unix(path: str) -> socket.socket:
 
 
 def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:
-    """Return the passed sockets by name. Remove the variables, and let child processes inherit no sockets.
+    """Return the passed sockets by name; remove their variables, and prevent child processes from inheriting them.
 
-    Raises ``ConfigError`` that lists each descriptor that does not match its name.
+    Raises a ``ConfigError`` that lists each descriptor that does not match its name.
     """
     process, count, names = (environ.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES"))
     if process != str(os.getpid()) or not count.isdecimal():
@@ -173,7 +174,7 @@ def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.sock
         raise ConfigError(mistakes)
     found = _sockets(named)
     if found:
-        log.info("listening for %s on sockets that systemd has passed", ", ".join(found))
+        log.info("listening for %s on sockets passed by systemd", ", ".join(found))
     return found
 
 
@@ -188,7 +189,7 @@ def _mistake(descriptor: int, name: str) -> str:
             if passed.family not in FAMILIES[name]:
                 return f"expected {'TCP' if FAMILIES[name] == _TCP else 'TCP or a Unix socket'}"
             if passed.type != socket.SOCK_STREAM or not passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                return "expected a stream socket that listens (ListenStream=, Accept=no)"
+                return "expected a listening stream socket (ListenStream=, Accept=no)"
     except OSError as error:
         return error.strerror or str(error)
     return ""
@@ -203,7 +204,7 @@ def _sockets(named: Iterable[tuple[int, str]]) -> dict[str, list[socket.socket]]
 
 
 class Certificate(NamedTuple):
-    """The TLS context of SMTP (None without a certificate), and details of the certificate in ``file``."""
+    """The TLS context for SMTP (None without a certificate), and details of the certificate in ``file``."""
 
     tls: ssl.SSLContext | None = None
     file: str = ""
@@ -212,7 +213,7 @@ class Certificate(NamedTuple):
 
 
 def certificate(config: Config) -> Certificate:
-    """Load the configured certificate. Call it in a thread, since it reads files. Raises ``StartError``."""
+    """Load the configured certificate. Call this in a thread, since it reads files. Raises ``StartError``."""
     file = config.smtp.tls_certificate
     if not file:
         return Certificate()
@@ -227,7 +228,7 @@ def certificate(config: Config) -> Certificate:
 
 
 def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
-    """Load the configured certificate and its key. Raises ``StartError`` with the file that cannot be used.
+    """Load the configured certificate and its key. Raises ``StartError``, which specifies the file that cannot be used.
 
     Without ``password``, OpenSSL asks for the password of an encrypted key on the terminal.
     """
@@ -241,7 +242,7 @@ def presented(server: ssl.SSLContext, file: str) -> dict[str, Any]:
     """Return the certificate in ``file`` as a client sees it (``getpeercert``). Raises ``ssl.SSLError``."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
-    client.load_verify_locations(file)  # trust the certificate itself, whoever signed it
+    client.load_verify_locations(file)  # trust the certificate itself, regardless of its issuer
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [server.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server)]
@@ -259,24 +260,24 @@ class ShownCertificate:
         self._shown = shown
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the metric of its expiry."""
-        help_text = "When the certificate of SMTP expires, as Unix time; 0 without one."
+        """Return the metric for the certificate's expiry."""
+        help_text = "Expiry of the SMTP certificate, as Unix time; 0 without a certificate."
         return (Gauge("smtp_certificate_expires_timestamp_seconds", help_text, lambda: self._shown.expires_at_seconds),)
 
     def change(self, shown: Certificate) -> str:
-        """Record the certificate shown from now on; return a sentence if it is the same as before, else ""."""
+        """Record the new certificate; return a notice if it is the same as the previous certificate, else ""."""
         before, self._shown = self._shown, shown
         if not shown.serial or shown.serial != before.serial:
             return ""
         until = time.strftime("%Y-%m-%d", time.gmtime(shown.expires_at_seconds))
-        text = f"the certificate is the same as before, valid until {until}"
+        text = f"the certificate is unchanged, valid until {until}"
         if Path(shown.file).is_relative_to(CREDENTIALS):
-            text += "; systemd passes a renewed one on only at a restart"
+            text += "; systemd provides a renewed certificate only after a restart"
         return text
 
 
 def _fault(certificate: str, key: str, error: OSError) -> str:
-    """Return the setting and file at fault, and the reason: the error itself contains neither setting nor file."""
+    """Return the setting and file at fault, which the error itself does not specify, and the reason."""
     named_certificate, named_key = f"smtp.tls_certificate {certificate}", f"smtp.tls_key {key}"
     for named, file in ((named_certificate, certificate), (named_key, key)):
         try:
@@ -285,8 +286,8 @@ def _fault(certificate: str, key: str, error: OSError) -> str:
             return f"{named}: {unreadable.strerror}"
     reason = getattr(error, "reason", None) or ""
     if reason in _MISMATCHES:
-        return f"{named_key}: is not the key of {named_certificate}"
-    if "_TOO_" in reason:  # a short key, a weak digest
+        return f"{named_key}: does not match {named_certificate}"
+    if "_TOO_" in reason:  # the key is too short, or the digest too weak
         return f"{named_certificate}: {error}"
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(certificate)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild import __version__
-from tmpmaild.host.control import Answer, Command, NoArguments
+from tmpmaild.host.control import Command, Lines, NoArguments
 from tmpmaild.metrics import Histogram, Metric
 
 
@@ -23,9 +23,9 @@ class Served(Struct, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """The numbers; totals count from the start. None: the storage is on a different machine.
+    """The service's figures; totals count from its startup. None means that the storage is on a different machine.
 
-    Each annotation names the metric, and optionally the first label whose values are added up (by default all).
+    Each annotation specifies a metric and, optionally, the value of its first label. All matching values are added up.
     """
 
     inboxes: Annotated[int, "storage_inboxes"]
@@ -42,7 +42,8 @@ class Numbers(Struct, frozen=True):
     smtp_refusals: Annotated[int, "smtp_refusals_total"]
     http_requests: Annotated[int, "http_requests_total"]
     sweep_age_seconds: Annotated[int, "sweep_age_seconds"]
-    unreadable_forwarded_for: Annotated[int, "http_unreadable_forwarded_for_total"] = 0  # a service of 1.0 has none
+    unreadable_forwarded_for: Annotated[int, "http_unreadable_forwarded_for_total"] = 0  # not sent by version 1.0
+    untrusted_forwarded_for: Annotated[int, "http_untrusted_forwarded_for_total"] = 0  # not sent by version 1.1
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 class StatusReport:
-    """Reports the status. ``reason_not_ready`` returns the reason why the service is not ready, or ""."""
+    """Builds the status. ``reason_not_ready`` returns the reason why the service is not ready, or ""."""
 
     def __init__(self, metrics: Iterable[Metric], reason_not_ready: Callable[[], str], served: Served) -> None:
         self._metrics = {metric.name: metric for metric in metrics}
@@ -67,14 +68,14 @@ class StatusReport:
         self._started_at = time.monotonic()
 
     def change_domains(self, domains: Sequence[str]) -> None:
-        """Show these domains from now on."""
+        """Set the domains to report."""
         self._served = replace(self._served, domains=domains)
 
     def commands(self) -> dict[str, Command]:
         """Return the commands that the control socket accepts."""
-        return {"status": Command(NoArguments, self._answer)}
+        return {"status": Command(NoArguments, self._run)}
 
-    async def _answer(self, _: NoArguments) -> Answer:
+    async def _run(self, _: NoArguments) -> Lines:
         reason = self._reason_not_ready()
         yield Status(
             version=__version__,
@@ -90,7 +91,7 @@ class StatusReport:
         return Numbers(**{name: self._total(*hint.__metadata__) for name, hint in hints.items()})
 
     def _total(self, name: str, first_label: str | None = None) -> Any:
-        """Add up the values of a metric, or of those with this first label; None if there is no such metric."""
+        """Return the sum of a metric's values, optionally those with this first label; None for an unknown metric."""
         metric = self._metrics.get(name)
         if metric is None:
             return None

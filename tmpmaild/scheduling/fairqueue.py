@@ -1,4 +1,4 @@
-"""The queue in which clients wait: the client that has recently used the least processor time is served first."""
+"""A queue of waiting clients: the client that has recently used the least processor time is served first."""
 
 import asyncio
 import heapq
@@ -10,7 +10,7 @@ from tmpmaild.clients import client_network
 from tmpmaild.scheduling.usage import Timer, Usage
 
 PATIENCE_SECONDS: Final = 1.0
-"""Every other turn goes to the client that has waited longest, if it has waited longer than this."""
+"""Once a client has waited longer than this, every other turn goes to the client that has waited longest."""
 
 _LEAST_ENTRIES: Final = 64
 
@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 class Waiter(Generic[T]):
-    """A task that waits in a flow. Its future ``granted`` gets the granted value, and ``on_grant`` is called then."""
+    """A task that waits in a flow.
+
+    When the wait ends, the future ``granted`` receives the granted value, and ``on_grant`` is called.
+    """
 
     __slots__ = ("_on_grant", "flow", "granted")
 
@@ -30,7 +33,7 @@ class Waiter(Generic[T]):
         self._on_grant = on_grant
 
     def grant(self, value: T) -> None:
-        """End the wait."""
+        """End the wait, and pass the granted value to the waiting task."""
         self.granted.set_result(value)
         if self._on_grant is not None:
             self._on_grant()
@@ -44,13 +47,13 @@ class _Flow(Generic[T]):
     def __init__(self, client: str, kind: str, since: float, number: int) -> None:
         self.client = client
         self.kind = kind
-        self.since = since  # when it started, or was last served
+        self.since = since  # the time at which the flow was created or last served
         self.number = number
         self.waiting: OrderedDict[Waiter[T], None] = OrderedDict()
 
 
 class _LazyHeap(Generic[N]):
-    """A heap whose keys only grow: a member whose key has grown is moved when it reaches the top."""
+    """A heap whose keys never decrease; a member with an increased key is moved when it reaches the top."""
 
     def __init__(self, key: Callable[[N], float], is_gone: Callable[[N], bool]) -> None:
         self._key = key
@@ -59,15 +62,15 @@ class _LazyHeap(Generic[N]):
         self._most = _LEAST_ENTRIES
 
     def add(self, member: N, number: int) -> None:
-        """Add a member, which comes after members with the same key and lower numbers."""
-        if len(self._entries) >= self._most:  # members that are gone stay until they reach the top
+        """Add a member; members with the same key are sorted by ``number``."""
+        if len(self._entries) >= self._most:  # removed members stay until they reach the top
             self._entries = [entry for entry in self._entries if not self._is_gone(entry[2])]
             heapq.heapify(self._entries)
             self._most = max(_LEAST_ENTRIES, 2 * len(self._entries))
         heapq.heappush(self._entries, (self._key(member), number, member))
 
     def first(self, found: Callable[[N], R | None]) -> R | None:
-        """Return the result of ``found`` for the first member for which it is not None."""
+        """Call ``found`` for each member in order, and return the first result that is not None."""
         passed, result = [], None
         while self._entries and result is None:
             key, number, member = self._entries[0]
@@ -99,7 +102,7 @@ class _Network(Generic[T]):
         return self.flows.get(flow.client) is not flow
 
     def since(self) -> float:
-        """Return the time since which the longest waiting flow has waited."""
+        """Return the time at which the longest-waiting flow began to wait."""
         return self.by_age.first(_since) or 0.0
 
 
@@ -108,14 +111,17 @@ def _since(flow: _Flow[Any]) -> float:
 
 
 class Eligible(NamedTuple):
-    """The networks and clients that may be served."""
+    """Determines which networks and clients may be served."""
 
     network: Callable[[str], bool] = lambda _network: True
     client: Callable[[str], bool] = lambda _client: True
 
 
 class _Flows(Generic[T]):
-    """The flows for one kind of resource. As few as possible are examined, since thousands of clients may wait."""
+    """The flows for one kind of resource.
+
+    As few flows as possible are examined, since thousands of clients may be waiting.
+    """
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
@@ -143,12 +149,12 @@ class _Flows(Generic[T]):
         network.flows[flow.client] = flow
         network.by_usage.add(flow, flow.number)
         network.by_age.add(flow, flow.number)
-        if is_new:  # only now, as its key needs its flow
+        if is_new:  # added after its flow, because its key depends on the flow
             self._by_usage.add(network, network.number)
             self._by_age.add(network, network.number)
 
     def remove(self, flow: _Flow[T]) -> None:
-        """Remove a flow, if it is still there."""
+        """Remove a flow if it is still in the queue."""
         name = client_network(flow.client)
         network = self._networks.get(name)
         if network is not None and network.flows.get(flow.client) is flow:
@@ -157,7 +163,7 @@ class _Flows(Generic[T]):
                 del self._networks[name]
 
     def first(self, eligible: Eligible, *, by_age: bool) -> _Flow[T] | None:
-        """Return the eligible flow of the client that has used the least, or (``by_age``) that has waited longest."""
+        """Return the eligible flow with the lowest usage or, with ``by_age``, with the longest wait."""
 
         def first_of(network: _Network[T]) -> _Flow[T] | None:
             if not eligible.network(network.name):
@@ -169,11 +175,11 @@ class _Flows(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """Waiting clients, each with a flow for each kind of resource that it waits for.
+    """A queue of waiting clients, with one flow per client and kind of resource.
 
-    The client whose network has recently used the least processor time is first; within a network, the client that has
-    used the least. Every other turn goes to the client that has waited longest, if it has waited longer than
-    ``PATIENCE_SECONDS``: otherwise a client with a new address for each request would always be served before it.
+    The network that has recently used the least processor time is served first, and within it the client that has used
+    the least. Once a client has waited longer than ``PATIENCE_SECONDS``, every other turn goes to the client that has
+    waited longest. Otherwise, a client with a new address for each request would always be served first.
     """
 
     def __init__(self, usage: Usage, timer: Timer) -> None:
@@ -198,7 +204,8 @@ class FairQueue(Generic[T]):
     ) -> T:
         """Wait in a client's flow; return the granted value.
 
-        ``joined`` is called at once, ``on_grant`` at the grant, and ``give_back`` if this is cancelled after the grant.
+        ``joined`` is called immediately, ``on_grant`` when the turn is granted, and ``give_back`` if the task is
+        cancelled after the turn was granted.
         """
         waiting = self._join(client, kind, on_grant)
         joined()
@@ -209,7 +216,7 @@ class FairQueue(Generic[T]):
             if waiting.granted.done() and not waiting.granted.cancelled():
                 give_back(waiting.granted.result())
             else:
-                joined()  # other waiters may be able to continue now
+                joined()  # other waiting tasks may now be able to continue
             raise
 
     def _join(self, client: str, kind: str, on_grant: Callable[[], None] | None) -> Waiter[T]:
@@ -249,11 +256,11 @@ class FairQueue(Generic[T]):
         return min(flows, key=lambda flow: (*self._usage.rank(flow.client), flow.number), default=None)
 
     def next(self, eligible: Mapping[str, Eligible]) -> Waiter[T] | None:
-        """Remove and return the ``first`` waiter, or None; the caller calls its ``grant``."""
+        """Remove and return the ``first`` waiter, or None; the caller must call the waiter's ``grant``."""
         while (waiting := self.first(eligible)) is not None:
             waiting.flow.since = self._timer.monotonic()
             self._leave(waiting)
-            if not waiting.granted.done():  # it may have been cancelled a moment ago
+            if not waiting.granted.done():  # the waiting task may have been cancelled a moment ago
                 self._is_for_longest = not self._is_for_longest
                 return waiting
         return None

@@ -1,4 +1,4 @@
-"""Slots: limited places in memory, given to clients in turn and taken back from clients that read too slowly."""
+"""Slots: a limited number of places in memory, which clients take turns to use and lose if they read too slowly."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ GRACE_SECONDS: Final = 0.25
 """How far a client with several slots may fall behind ``PACE_BYTES_PER_SECOND`` while other clients wait for a slot."""
 
 LONE_GRACE_SECONDS: Final = 5.0
-"""The same limit for a client that holds no more slots than the waiting client would then have."""
+"""The same limit for a client that has no more slots than the waiting client would have after the revocation."""
 
 PACE_BYTES_PER_SECOND: Final = 400 * 1024
 
@@ -32,7 +32,10 @@ log = logging.getLogger(__name__)
 
 
 class Slot:
-    """A slot that a client holds. ``scope`` is cancelled if the client must give it up while data is sent to it."""
+    """A slot that is assigned to a client.
+
+    ``scope`` is cancelled if the slot is revoked while data is being sent to the client.
+    """
 
     def __init__(self, client: str, timer: Timer, *, exempt: bool) -> None:
         self.client = client
@@ -46,7 +49,7 @@ class Slot:
 
     @contextmanager
     def sending(self, size_bytes: int) -> Iterator[None]:
-        """Measure the sending of ``size_bytes`` within this block, which ends when the client has received them."""
+        """Measure how fast ``size_bytes`` are sent in this block, which must end when the client has received them."""
         self._sending_since, self._sending_bytes = self._timer.monotonic(), size_bytes
         try:
             yield
@@ -56,10 +59,11 @@ class Slot:
             self._sending_since = None
 
     def behind_seconds(self) -> float | None:
-        """Return how far the client is behind ``PACE_BYTES_PER_SECOND``, in seconds; None if nothing is being sent.
+        """Return how many seconds the client is behind ``PACE_BYTES_PER_SECOND``, or None if no data is being sent.
 
-        This is the larger of the delays of the whole response and of the part that is being sent. The kernel accepts
-        the first parts at once, which would otherwise give a client that reads nothing most of a second.
+        The result is the larger of two delays: the delay of the whole response, and that of the part that is being
+        sent. The kernel accepts the first parts immediately, so with the first delay alone a client that reads nothing
+        would gain almost a second.
         """
         if self._sending_since is None:
             return None
@@ -72,12 +76,12 @@ class Slot:
 
 
 class Slots:
-    """A fixed number of slots, given to clients in the same order as turns. A slot represents memory.
+    """A fixed number of slots, which represent memory and are assigned to clients in the same order as turns.
 
-    A client gets at most ``per_client`` slots, and a network three quarters of all slots; these limits do not apply to
-    exempt clients. While a client waits for a slot, a client that reads too slowly loses its slot: after
-    ``GRACE_SECONDS`` if it has more slots than the waiting client would then have, otherwise after
-    ``LONE_GRACE_SECONDS``.
+    A client may have at most ``per_client`` slots, and a network at most three quarters of all slots; exempt clients
+    have no such limits. A client that reads too slowly loses its slot if another client is waiting for a slot. This
+    happens after ``GRACE_SECONDS`` if the slow client has more slots than the waiting client would have after the
+    revocation, otherwise after ``LONE_GRACE_SECONDS``.
     """
 
     def __init__(
@@ -144,14 +148,14 @@ class Slots:
         return self._of_network[network] < self._per_network
 
     def _contended(self, client: str) -> list[Slot]:
-        """Return the slots that a waiting client could use if one of them were taken back."""
+        """Return the slots that could be revoked to make room for a waiting client."""
         if len(self._held) >= self._most:
             return list(self._held)
         network = client_network(client)
         return [slot for slot in self._held if not slot.exempt and client_network(slot.client) == network]
 
     def _preempt_soon(self) -> None:
-        """While a client waits, take back a slot now, or as soon as that is allowed."""
+        """If a client is waiting, revoke a slot now or as soon as this is allowed."""
         if self._preemption is not None:
             self._preemption.cancel()
             self._preemption = None
@@ -159,28 +163,28 @@ class Slots:
             self._preemption = asyncio.get_running_loop().call_later(left_seconds, self._preempt_soon)
 
     def preempt(self) -> float | None:
-        """Cut off the client that is furthest overdue, if another client waits for its slot.
+        """Disconnect the client that is furthest behind, if another client is waiting for its slot.
 
-        Return the number of seconds after which to try again, None if no client waits.
+        Return the number of seconds until the next attempt, or None if no client is waiting.
         """
         waiting = self._queue.first({_EXEMPT: Eligible(), _ORDINARY: Eligible(client=self._is_below_share)})
         if waiting is None:
             return None
         client = waiting.flow.client
         held = self._contended(client)
-        if any(slot.scope.cancel_called for slot in held):  # a slot will be free in a moment
+        if any(slot.scope.cancel_called for slot in held):  # a slot will be free shortly
             return GRACE_SECONDS
         overdue = [(self._overdue_seconds(slot, client), slot) for slot in held]
         seconds, slowest = max(overdue, key=lambda one: one[0])
         if seconds < 0:
             return min(max(-seconds, _LEAST_PAUSE_SECONDS), GRACE_SECONDS)
         extra = {"event": "http_slow_reader", "client": slowest.client}
-        log.info("%s reads too slowly while others wait: cut off", slowest.client, extra=extra)
+        log.info("disconnected %s: it read too slowly while other clients were waiting", slowest.client, extra=extra)
         slowest.scope.cancel()
         return GRACE_SECONDS
 
     def _overdue_seconds(self, slot: Slot, waiting_client: str) -> float:
-        """Return how many seconds ago a slot could first be taken back; if negative, the time until then."""
+        """Return how many seconds ago a slot became revocable; negative if it is not revocable yet."""
         behind_seconds = slot.behind_seconds()
         if behind_seconds is None:
             return -math.inf

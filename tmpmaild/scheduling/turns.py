@@ -1,4 +1,4 @@
-"""Turns: two threads that clients use in turn, so that the work of one client does not delay all other clients.
+"""Turns: clients take turns to use two threads, so that one client's work does not delay all other clients.
 
 A daemon has one ``FairScheduler``.
 """
@@ -19,17 +19,23 @@ from tmpmaild.scheduling.fairqueue import Eligible, FairQueue
 from tmpmaild.scheduling.usage import Timer, Usage
 
 LIGHT_BYTES: Final = 80 * 1024
-"""Work on an input up to this size is light. For work that takes less time per byte, callers pass fewer bytes."""
+"""Work on an input up to this size counts as light.
+
+Callers pass a smaller size for work that takes less time per byte.
+"""
 
 LITTLE_SECONDS: Final = 0.25
-"""A client that has recently used at most this processor time may use the thread reserved for light work."""
+"""A client that has recently used at most this much processor time may use the thread reserved for light work."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class HeavySlot:
-    """Memory for an input that is copied several times; occupied together with a turn, until the block ends."""
+    """Memory for an input that is copied several times.
+
+    It is occupied from the start of a turn until the block ends.
+    """
 
     def __init__(self, leave: "Callable[[HeavySlot], None]") -> None:
         self._leave = leave
@@ -42,7 +48,7 @@ class HeavySlot:
 
 
 class Turn:
-    """A thread that belongs to a client for the duration of a block."""
+    """A thread that is assigned to a client for the duration of a block."""
 
     def __init__(self, client: str, usage: Usage, timer: Timer, limiter: anyio.CapacityLimiter) -> None:
         self._client = client
@@ -74,11 +80,11 @@ class _Thread(Enum):
 
 
 class FairScheduler:
-    """Gives threads to clients in turn.
+    """Assigns threads to clients in turn.
 
-    There are two threads, since only one thread at a time runs Python code anyway. One does any work; the other is
-    reserved for light work of clients that have recently used little, so that they never wait for large work to finish.
-    A client that is alone gets all turns.
+    Two threads are enough, because only one thread at a time can run Python code. One thread handles any work. The
+    other thread is reserved for light work of clients that have recently used little processor time, so that these
+    clients never have to wait for heavy work. If only one client has work to do, it receives all turns.
     """
 
     def __init__(self, timer: Timer = time) -> None:
@@ -88,7 +94,7 @@ class FairScheduler:
         self._limiter = anyio.CapacityLimiter(len(_Thread))
         self._free = set(_Thread)
         self._heavy_slot: HeavySlot | None = None
-        self._waited = Histogram("turn_wait_seconds", "How long work waited for its turn.")
+        self._waited = Histogram("turn_wait_seconds", "Time that work waited for its turn on the CPU.")
 
     @property
     def waiting(self) -> int:
@@ -116,7 +122,7 @@ class FairScheduler:
         client: str | None = None,
         heavy_slot: HeavySlot | None = None,
     ) -> T:
-        """Call a function in its own turn; the other arguments are those of ``turn``."""
+        """Call a function in a separate turn; the other arguments are the same as for ``turn``."""
         async with self.turn(work_bytes, client, heavy_slot) as turn:
             return await turn.run(function, *args)
 
@@ -127,7 +133,7 @@ class FairScheduler:
         """Wait for a turn, which lasts until the block ends.
 
         ``work_bytes`` is the size of the input. ``client`` is the client on whose behalf the work is done, by default
-        the current client. With ``heavy_slot``, the turn starts only when no other heavy slot is occupied.
+        the current client. With ``heavy_slot``, the turn does not start while a different heavy slot is occupied.
         """
         owner, begun = current_client() if client is None else client, self._timer.monotonic()
         kind = "heavy" if heavy_slot else "light" if work_bytes <= LIGHT_BYTES else "large"
@@ -144,7 +150,7 @@ class FairScheduler:
             self._give_back(thread)
 
     def _take_free(self, client: str, kind: str, heavy_slot: HeavySlot | None) -> _Thread | None:
-        """Return a thread that may be used at once; None if tasks are already waiting or no thread is available."""
+        """Return a thread that may be used immediately; None if other tasks are waiting or no thread is available."""
         if len(self._queue) or not self._free:
             return None
         if _Thread.ANY in self._free and not (heavy_slot and self._heavy_slot):

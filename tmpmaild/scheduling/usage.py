@@ -1,4 +1,4 @@
-"""The processor time that clients have recently used, by which they are ranked."""
+"""Ranks clients by the processor time that they have recently used."""
 
 import math
 from typing import Final, Protocol
@@ -6,27 +6,27 @@ from typing import Final, Protocol
 from tmpmaild.clients import client_network
 
 HALF_LIFE_SECONDS: Final = 2.0
-"""The time after which half of the processor time that a client has used is forgotten."""
+"""The half-life of the processor time that a client has used."""
 
 _MOST_REMEMBERED: Final = 4096
 _NEGLIGIBLE_SECONDS: Final = 0.001
 
 
 class Timer(Protocol):
-    """The functions used from the module ``time``."""
+    """The functions of the ``time`` module that are used here."""
 
     def monotonic(self) -> float:
-        """Return a time in seconds that never goes backwards."""
+        """Return a monotonic time in seconds."""
 
     def thread_time(self) -> float:
         """Return the processor time of the calling thread in seconds."""
 
 
 class Usage:
-    """The processor time that clients and their networks have recently used; it decays exponentially.
+    """The processor time that clients and their networks have recently used, with exponential decay.
 
-    A *level* is the base-2 logarithm of the used time, plus the number of half-lives on the clock when it was computed.
-    So levels from different moments can be compared, and a level changes only when a client uses more time.
+    A *level* is the base-2 logarithm of the used time plus the clock time, in half-lives, at which it was computed.
+    Levels computed at different times can therefore be compared, and a level changes only when a client uses more time.
     """
 
     def __init__(self, timer: Timer) -> None:
@@ -61,7 +61,7 @@ class Usage:
         return self._seconds(("client", client), self._timer.monotonic() / HALF_LIFE_SECONDS)
 
     def rank(self, client: str) -> tuple[float, float]:
-        """Return the levels of a client's network and of the client; the smallest rank is served first."""
+        """Return the levels of a client's network and of the client; the client with the lowest rank comes first."""
         return self.network_level(client_network(client)), self.client_level(client)
 
     def network_level(self, network: str) -> float:

@@ -1,7 +1,7 @@
-"""Makes one call: resolves the name, connects to an address that was checked, posts, and reads a status.
+"""Makes one call: resolves the name, connects to a permitted address, sends a POST request, and reads the status.
 
-No proxy is used and no redirect followed. Everything in a response is bounded, and nothing but its status and
-``Retry-After`` leaves this module.
+No proxies are used, and redirects are not followed. All parts of a response are limited in size, and this module
+returns only its status and ``Retry-After``.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from tmpmaild.webhooktargets import Rule, Target
 CALL_SECONDS: Final = 10.0
 _MOST_ADDRESSES: Final = 4
 _MOST_BODY_BYTES: Final = 1024
-_BODY_SECONDS: Final = 1.0  # the body is discarded, but the target should not find its connection reset
+_BODY_SECONDS: Final = 1.0  # the body is discarded, but reading it avoids resetting the target's connection
 _PART_BYTES: Final = 4096
 _MOST_THREADS: Final = 64
 
@@ -45,7 +45,10 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 
 class Lookups:
-    """Calls ``resolve``. A lookup cannot be cancelled, so all calls for one name wait for the same thread."""
+    """Calls ``resolve`` in threads.
+
+    Lookups cannot be cancelled, so all calls for the same name wait for the same thread.
+    """
 
     def __init__(self, resolve: Resolve = resolve) -> None:
         self._resolve = resolve
@@ -60,13 +63,13 @@ class Lookups:
 
     def _start(self, host: str, port: int) -> asyncio.Future[_Found]:
         if len(self._underway) >= _MOST_THREADS:
-            raise OSError("too many lookups are waiting for an answer")
+            raise OSError("too many lookups are waiting for a response")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Found] = loop.create_future()
-        # Not the event loop's pool: that waits for its threads when the daemon stops.
+        # Uses a separate thread, because the event loop waits for its pool threads when the daemon stops.
         try:
             Thread(target=self._resolve_in_thread, args=(host, port, loop, future), name="lookup", daemon=True).start()
-        except RuntimeError as error:  # the machine has no more threads for us
+        except RuntimeError as error:  # no more threads can be started
             raise OSError(str(error)) from error
         self._underway[host, port] = future
         future.add_done_callback(lambda _: self._underway.pop((host, port)))
@@ -78,14 +81,14 @@ class Lookups:
         found: _Found
         try:
             found = self._resolve(host, port)
-        except Exception as error:  # noqa: BLE001 - raised where a call waits for it
+        except Exception as error:  # noqa: BLE001 - raised in the calls that wait for the lookup
             found = error
         with suppress(RuntimeError):  # the event loop has stopped
             loop.call_soon_threadsafe(future.set_result, found)
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call: a status, or a word that says why there is none."""
+    """The outcome of a call: a status, or a keyword that states why there is no status."""
 
     status: int = 0
     reason: str = ""
@@ -98,21 +101,21 @@ class Outcome(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text that is shown."""
+        """The outcome as text."""
         return str(self.status) if self.status else self.reason
 
     @property
     def group(self) -> str:
-        """The label it is counted under."""
+        """The metric label under which the outcome is counted."""
         return f"{self.status // 100}xx" if self.status else self.reason
 
 
 class _Failed(Exception):
-    """There is no status; its text is the reason."""
+    """A call without a status; the error text is the reason."""
 
 
 class Caller:
-    """Calls targets. ``own_ports`` are the ports that this daemon listens on: it never calls itself."""
+    """Calls targets, but never this daemon itself, which listens on ``own_ports``."""
 
     def __init__(
         self,
@@ -127,7 +130,10 @@ class Caller:
         self._call_seconds = call_seconds
 
     async def call(self, rules: Sequence[Rule], target: Target, fields: Fields, body: bytes) -> Outcome:
-        """Post ``body`` with these header fields; never raises for what the target or the network does."""
+        """Send a POST request with these header fields.
+
+        Target and network failures are returned as outcomes, not raised as exceptions.
+        """
         try:
             with anyio.fail_after(self._call_seconds):
                 return await self._call(rules, target, fields, body)
@@ -163,7 +169,7 @@ class Caller:
             raise _Failed("dns") from None
 
     async def _connected(self, target: Target, addresses: Sequence[str]) -> ByteStream:
-        """Connect to the first address that accepts; each one but the last gets a share of the time."""
+        """Connect to the first address that accepts; each address except the last is given only a share of the time."""
         for left in range(len(addresses), 0, -1):
             with anyio.move_on_after(self._call_seconds / (left + 1) if left > 1 else None):
                 try:
@@ -179,15 +185,15 @@ class Caller:
             self._refuse_own(stream)
             if target.scheme == "http":
                 return stream
-            context = await anyio.to_thread.run_sync(self._context)  # reads hundreds of certificates once
+            context = await anyio.to_thread.run_sync(self._context)  # the first call loads hundreds of certificates
             return await TLSStream.wrap(stream, hostname=target.host, ssl_context=context, standard_compatible=False)
         except BaseException:
             await anyio.aclose_forcefully(stream)
             raise
 
     def _refuse_own(self, stream: SocketStream) -> None:
-        """Raise ``_Failed`` for a connection of the machine to itself, by any address, at a port of this daemon."""
-        here = stream.extra(SocketAttribute.local_address)  # noqa: S610 - no query of Django
+        """Raise ``_Failed`` if the connection leads to a port of this daemon, at any address of this machine."""
+        here = stream.extra(SocketAttribute.local_address)  # noqa: S610 - not a Django query
         there = stream.extra(SocketAttribute.remote_address)  # noqa: S610 - likewise
         if there[1] in self._own_ports and (there[0] == here[0] or ip_address(there[0]).is_loopback):
             raise _Failed("not-allowed")
@@ -207,7 +213,7 @@ async def _posted(stream: ByteStream, target: Target, fields: Fields, body: byte
 
 
 async def _response(stream: ByteStream, connection: h11.Connection) -> h11.Response:
-    """Read the header of the response, possibly after others with status 1xx (RFC 9110 §15.2)."""
+    """Read the header of the final response; skip interim responses (1xx, RFC 9110 §15.2)."""
     left_bytes = MAX_HEADER_BYTES
     while True:
         event = connection.next_event()
@@ -224,7 +230,7 @@ async def _response(stream: ByteStream, connection: h11.Connection) -> h11.Respo
 
 
 async def _read_body(stream: ByteStream, connection: h11.Connection) -> None:
-    """Read the beginning of the body; its content does not matter."""
+    """Read and discard the beginning of the body."""
     left_bytes = _MOST_BODY_BYTES
     try:
         while left_bytes > 0 and not isinstance(event := connection.next_event(), h11.EndOfMessage):

@@ -1,4 +1,4 @@
-"""The operator's commands about webhooks: list the hosts that they call; pause, resume and forget a host."""
+"""The operator's commands for webhooks: list the hosts that they call; pause, resume or forget a host."""
 
 import logging
 from collections.abc import AsyncIterator, Sequence
@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
-from tmpmaild.host.control import Answer, Command, NoArguments
+from tmpmaild.host.control import Command, Lines, NoArguments
 from tmpmaild.inboxes.blocks import TARGET, Blocks
 from tmpmaild.inboxes.commands import Changed, Seconds
 from tmpmaild.inboxes.webhooks import Webhooks
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Paused(Struct, frozen=True, forbid_unknown_fields=True):
-    """The host to pause, and for how long (None: until it is resumed)."""
+    """The host to pause, and the duration (None: until it is resumed)."""
 
     host: str
     seconds: Seconds = None
@@ -36,9 +36,10 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HostEntry(Struct):
-    """The webhooks that call a host: how many in all, with an event to report, and whose last call failed.
+    """Webhook counts for a host: the total, those with an event to report, and those whose last call failed.
 
-    ``last_result`` is the latest call's result, at ``called_at_ms``. ``host`` is "" for URLs that cannot be parsed.
+    ``last_result`` is the result of the latest call, made at ``called_at_ms``. ``host`` is "" for URLs that cannot be
+    parsed.
     """
 
     host: str
@@ -50,7 +51,7 @@ class HostEntry(Struct):
     last_result: str = ""
 
     def add(self, stored: StoredWebhook) -> None:
-        """Count a webhook."""
+        """Include a webhook in the counts."""
         state = stored.state
         self.webhooks += 1
         self.waiting += stored.is_waiting
@@ -60,13 +61,13 @@ class HostEntry(Struct):
 
 
 class Hosts(Struct, frozen=True):
-    """A part of the list."""
+    """A page of the host list."""
 
     hosts: Sequence[HostEntry]
 
 
 class WebhookCommands:
-    """The commands for everybody's webhooks."""
+    """The operator's commands for all webhooks."""
 
     def __init__(self, storage: Storage, webhooks: Webhooks, blocks: Blocks) -> None:
         self._storage = storage
@@ -83,7 +84,7 @@ class WebhookCommands:
             "webhooks-forget": Command(Named, self._forget),
         }
 
-    async def _list(self, _: NoArguments) -> Answer:
+    async def _list(self, _: NoArguments) -> Lines:
         hosts: dict[str, HostEntry] = {}
         async for stored in self._all():
             host = _host_of(stored)
@@ -92,28 +93,28 @@ class WebhookCommands:
         for start in range(0, len(entries), _ROWS):
             yield Hosts(entries[start : start + _ROWS])
 
-    async def _pause(self, wanted: Paused) -> Answer:
+    async def _pause(self, wanted: Paused) -> Lines:
         now_ms = self._clock()
         until_ms = None if wanted.seconds is None else now_ms + wanted.seconds * 1000
         added = [Block(TARGET, _host(wanted.host), now_ms, until_ms)]
         await self._storage.change_blocks(added)
         self._blocks.add(added)
-        log.info("webhooks of a host are paused by the operator", extra={"about": now_ms})
+        log.info("webhooks to a host were paused by the operator", extra={"about": now_ms})
         yield Changed(1)
 
-    async def _resume(self, wanted: Named) -> Answer:
+    async def _resume(self, wanted: Named) -> Lines:
         place = (TARGET, _host(wanted.host))
         await self._storage.change_blocks(removed=[place])
         yield Changed(self._blocks.remove([place]))
 
-    async def _forget(self, wanted: Named) -> Answer:
+    async def _forget(self, wanted: Named) -> Lines:
         host, count = _host(wanted.host), 0
         async for stored in self._all():
             if _host_of(stored) == host:
                 with suppress(AddressExpired, AddressNotFound):
                     await self._webhooks.set(stored.inbox_id, None)
                     count += 1
-        log.info("webhooks taken away by the operator: %d", count, extra={"about": self._clock()})
+        log.info("webhooks removed by the operator: %d", count, extra={"about": self._clock()})
         yield Changed(count)
 
     async def _all(self) -> AsyncIterator[StoredWebhook]:
@@ -125,7 +126,7 @@ class WebhookCommands:
 
 
 def _host_of(stored: StoredWebhook) -> str:
-    """Return the host that a webhook calls, "" if its URL cannot be parsed: another version may have stored it."""
+    """Return the host that a webhook calls, or "" if its URL cannot be parsed because a different version stored it."""
     try:
         return parse_url(stored.webhook.url).host
     except ValueError:
@@ -133,8 +134,8 @@ def _host_of(stored: StoredWebhook) -> str:
 
 
 def _host(text: str) -> str:
-    """Return the normal form of a host. Raises ``CommandError``."""
+    """Return a host in its normal form. Raises ``CommandError``."""
     try:
         return parse_url(f"https://{f'[{text}]' if text.count(':') > 1 else text}/").host
     except ValueError as error:
-        raise CommandError(f"the host of a webhook is expected, such as hooks.example.org, not {text!r}") from error
+        raise CommandError(f"expected the host of a webhook, such as hooks.example.org, not {text!r}") from error

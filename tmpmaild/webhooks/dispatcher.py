@@ -1,7 +1,8 @@
-"""Calls the targets of all inboxes: woken by commits, and by a scan of the stored webhooks now and then.
+"""Calls the webhooks of all inboxes. Commits wake the dispatcher, which also scans the stored webhooks at intervals.
 
-The stored messages are the events to report, and a webhook's state says how far that has come, so nothing is lost with
-this process: of webhooks it only knows which inboxes have one. Several daemons lease a webhook from each other.
+The stored messages are the events to report, and a webhook's state records the progress. No event is lost if this
+process ends, because its memory contains only the list of inboxes that have a webhook. Since several daemons may be
+running, a daemon leases a webhook before it makes a call.
 """
 
 import asyncio
@@ -29,18 +30,18 @@ from tmpmaild.webhooks.schedule import Job, Schedule
 from tmpmaild.webhooks.signing import event_id, signed_fields
 from tmpmaild.webhooktargets import parse_url
 
-_LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
+_LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # long enough for a call and the reads and writes before and after it
 _SCAN_SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = 1.0  # before the next scan while the storage is unavailable
+_RETRY_SECONDS: Final = 1.0  # the pause before the next scan while the storage is unavailable
 _STOP_SECONDS: Final = 1.0
-_PAGE_WEBHOOKS: Final = 50  # some 2 ms of the event loop
+_PAGE_WEBHOOKS: Final = 50  # reading a page takes about 2 ms in the event loop
 _BOUNDS_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Calls the targets of ``webhooks`` that the operator allows; while no target is allowed it does nothing."""
+    """Calls the ``webhooks`` that the operator allows; does nothing while no target is allowed."""
 
     def __init__(
         self,
@@ -66,19 +67,23 @@ class Dispatcher:
         self._committed: set[str] = set()
         self._scans = 0
         self._calls = Count(
-            "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
+            "webhooks_calls_total", "Webhook calls, by response status or reason for failure.", ("result",)
         )
-        self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _BOUNDS_SECONDS)
+        self._took = Histogram("webhooks_call_seconds", "Duration of a webhook call.", _BOUNDS_SECONDS)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         return (
             self._calls,
             self._took,
-            Gauge("webhooks_known", "Webhooks that are known here.", self._schedule.__len__),
-            Gauge("webhooks_calling", "Calls of webhooks that are being made.", lambda: self._schedule.calls),
-            Gauge("webhooks_waiting", "Webhooks with something to tell.", lambda: len(self._waiting_since())),
-            Gauge("webhooks_oldest_seconds", "How long the oldest of them has been waiting.", self._oldest_seconds),
+            Gauge("webhooks_known", "Webhooks known to this daemon.", self._schedule.__len__),
+            Gauge("webhooks_calling", "Webhook calls in progress.", lambda: self._schedule.calls),
+            Gauge("webhooks_waiting", "Webhooks with events to send.", lambda: len(self._waiting_since())),
+            Gauge(
+                "webhooks_oldest_seconds",
+                "Longest time that a webhook has had events to send.",
+                self._oldest_seconds,
+            ),
         )
 
     async def run(self) -> None:
@@ -99,7 +104,7 @@ class Dispatcher:
             await self._woken.wait()
 
     def on_commit(self, changes: Sequence[InboxChange]) -> None:
-        """Note the inboxes that a commit has changed."""
+        """Process the inboxes that a commit has changed."""
         for change in changes if self._webhooks.allowed else ():
             if self._reading.locked():
                 self._committed.add(change.inbox_id)
@@ -114,7 +119,7 @@ class Dispatcher:
                 self._schedule.end_at(job, change.notice.expires_at_ms)
             case InboxDeleted() if job.ends_at_ms:
                 self._schedule.end_at(job, now_ms)
-            case None | VerdictReached() if not job.due_at_ms:  # otherwise it is called again at that time
+            case None | VerdictReached() if not job.due_at_ms:  # otherwise the scheduled call also reports this event
                 self._schedule.call_at(job, now_ms, now_ms)
         self._woken.set()
 
@@ -131,13 +136,13 @@ class Dispatcher:
                 await anyio.sleep(_RETRY_SECONDS)
 
     def _note_failure(self, text: str, error: RequestError) -> None:
-        """Leave it to the next scan, which is soon while the storage is unavailable."""
+        """Postpone the work to the next scan, which starts soon while the storage is unavailable."""
         log.debug("%s: %s", text, error)
         if isinstance(error, StorageUnavailable):
             self._unavailable.set()
 
     async def _scan(self) -> None:
-        """Read all stored webhooks: other daemons have set some, and some were waiting when this one started."""
+        """Read all stored webhooks, including those set by other daemons or before this daemon started."""
         self._scans += 1
         after = ""
         while found := await self._read(partial(self._storage.list_webhooks, after=after, limit=_PAGE_WEBHOOKS)):
@@ -146,7 +151,7 @@ class Dispatcher:
             self._schedule.forget(job)
 
     async def _read_changed(self) -> None:
-        """Read one of the changed webhooks, which wakes us for the next one; calls that are due come first."""
+        """Read one changed webhook, and wake the loop again, so that due calls are made before the next read."""
         if not self._webhooks.changed:
             return
         inbox_id = self._webhooks.changed.pop()
@@ -164,7 +169,7 @@ class Dispatcher:
         return () if stored is None else (stored,)
 
     async def _read(self, read: Callable[[], Awaitable[Sequence[StoredWebhook]]]) -> Sequence[StoredWebhook]:
-        """Note what is read; what was committed meanwhile is read again, since it may have been too late for this."""
+        """Read webhooks and schedule them. If an inbox changes during the read, its webhook is read again."""
         async with self._reading:
             self._committed.clear()
             found = await read()
@@ -179,7 +184,7 @@ class Dispatcher:
         now_ms, state = self._clock(), stored.state
         try:
             host = parse_url(stored.webhook.url).host
-        except ValueError as error:  # another version may have stored it
+        except ValueError as error:  # a different version may have stored the webhook
             log.warning("a webhook has a URL that cannot be called: %s", error)
             return
         job = self._schedule.know(stored.inbox_id, host)
@@ -205,18 +210,18 @@ class Dispatcher:
             self._woken.set()
 
     async def _served(self, job: Job) -> float | None:
-        """Report the next event; return how long the call took, None if there was no call."""
+        """Report the next event; return the duration of the call, or None if there was no call."""
         now_ms = self._clock()
         is_paused = self._blocks.has_target(job.host.name)
         leased = None if is_paused else await self._leased(job, now_ms)
-        if leased is None:  # paused, gone, or leased by another daemon; a scan finds it when that is over
+        if leased is None:  # the webhook is paused, gone, or leased by another daemon; a later scan finds it again
             job.since_ms = job.since_ms if is_paused else 0
             return None
         try:
             step = await self._next(leased, now_ms)
             begun = time.monotonic()
             outcome = step.event and await self._call(leased, step.event)
-        except get_cancelled_exc_class():  # the daemon stops: the next one need not wait until the lease expires
+        except get_cancelled_exc_class():  # the daemon is stopping: end the lease, so that no daemon waits for it
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await self._storage.store_webhook(leased, replace(leased.state, next_at_ms=0))
             raise
@@ -235,14 +240,15 @@ class Dispatcher:
         if stored is not None and _is_due(job, stored, now_ms):
             leased = await self._storage.store_webhook(stored, replace(stored.state, next_at_ms=now_ms + _LEASE_MS))
         if leased is None and job.has_ended(now_ms):
-            # Reported, or to be reported when the lease of another daemon ends, or moved without notice to this daemon.
+            # The expiry has already been reported, has changed without a notification, or must wait for another
+            # daemon's lease to end.
             self._webhooks.mark_changed(job.inbox_id)
         return leased
 
     async def _next(self, leased: StoredWebhook, now_ms: int) -> Step:
         try:
             return await self._events.next(leased, now_ms)
-        except (AddressExpired, AddressNotFound):  # meanwhile; the end is reported next
+        except (AddressExpired, AddressNotFound):  # the inbox is gone, which is reported next
             return Step(None, leased.state, has_more=True)
 
     async def _call(self, leased: StoredWebhook, event: Event) -> Outcome:
@@ -256,7 +262,7 @@ class Dispatcher:
     async def _store(
         self, job: Job, leased: StoredWebhook, step: Step, state: WebhookState | None, *, is_good: bool = True
     ) -> None:
-        """Store the state after a call, and schedule the next one."""
+        """Store the state after a call, and schedule the next call."""
         if await self._storage.store_webhook(leased, state) is None:
             self._webhooks.mark_changed(job.inbox_id)
             return
@@ -281,9 +287,9 @@ class Dispatcher:
 
 
 def _is_due(job: Job, stored: StoredWebhook, now_ms: int) -> bool:
-    """Return whether a webhook is called now.
+    """Return whether a webhook should be called now.
 
-    The end of the inbox is reported without waiting for the retry of a failed call, unless another daemon is calling.
+    The expiry of an inbox is reported without waiting for the retry of a failed call, unless another daemon is calling.
     """
     is_end_next = job.has_ended(now_ms) and stored.expires_at_ms <= now_ms
     return stored.state.next_at_ms <= now_ms or (is_end_next and stored.version == job.version)

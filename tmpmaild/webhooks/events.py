@@ -1,4 +1,4 @@
-"""The events that calls report: what is next for a webhook, and the JSON document of a call, of bounded size."""
+"""The events that calls report: finds a webhook's next event, and generates its JSON document with a limited size."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -13,20 +13,20 @@ MOST_BODY_BYTES: Final = 256 * 1024
 _SHORT_CHARACTERS: Final = 1000
 
 Form = Callable[[str, int, str, Message | None], bytes]
-"""Returns the JSON form of an event from its type, its time in Unix milliseconds, the address, and the message."""
+"""Generates the JSON form of an event from its type, its time in Unix milliseconds, the address, and the message."""
 
 
 class Event(NamedTuple):
-    """An event to report. Its id is generated from ``name``."""
+    """An event to report. The event's id is generated from ``name``."""
 
     name: tuple[str, str]
     body: bytes
 
 
 class Step(NamedTuple):
-    """The next event to report, None if there is none now, and the state once it is reported, None after the last one.
+    """The next event to report, if any, and the state to store once it has been reported (None after the last event).
 
-    ``has_more``: there may be another event to report at once.
+    If ``has_more``, there may be another event to report immediately.
     """
 
     event: Event | None
@@ -42,7 +42,7 @@ class Events:
         self._form = form
 
     async def next(self, leased: StoredWebhook, now_ms: int) -> Step:
-        """Return the next event of a webhook. Raises ``AddressExpired`` and the errors of the storage."""
+        """Return the next event of a webhook. Raises ``AddressExpired`` and storage errors."""
         if leased.expires_at_ms <= now_ms:
             return self._expired(leased)
         step = await self._next_message(leased) if "message" in leased.webhook.events else None
@@ -64,7 +64,7 @@ class Events:
         state = leased.state
         message, position, has_more = await self._next(leased, state.told_message_id)
         if message is not None and "verdict" in leased.webhook.has and self._mail.check and not _is_checked(message):
-            return Step(None, state)  # its verdict will wake us: no later message may be reported before it
+            return Step(None, state)  # the message's verdict will wake the dispatcher; later messages must wait for it
         state = replace(state, told_message_id=position)
         if message is None:
             return Step(None, state, has_more)
@@ -81,7 +81,7 @@ class Events:
         return Step(self._event("verdict.reached", now_ms, leased, message), state, has_more=True)
 
     async def _next(self, leased: StoredWebhook, after: str) -> tuple[Message | None, str, bool]:
-        """Return the next message that counts, the position after it, and whether there may be another."""
+        """Return the next message to report, the position after it, and whether more messages may follow."""
         has = leased.webhook.has - {"verdict"}
         page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MOST_BODY_BYTES)
         with on_behalf_of(leased.inbox_id):
@@ -93,7 +93,7 @@ class Events:
         return None, max(after, leased.newest_message_id), False
 
     def _event(self, kind: str, at_ms: int, leased: StoredWebhook, message: Message) -> Event:
-        """Return an event of bounded size: if it is too large, without the message's text, then without other parts."""
+        """Return an event of limited size: if necessary, omit the message's text first, and then other parts."""
         short = {name: getattr(message, name)[:_SHORT_CHARACTERS] for name in ("subject", "from_name", "from_address")}
         without_text = replace(message, body="", truncated=True)
         without_more = replace(without_text, attachments=(), findings=Findings(), **short)

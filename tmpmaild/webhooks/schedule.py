@@ -1,6 +1,6 @@
-"""The order of calls, without I/O: webhooks that are due, a limited number at once, and slow hosts never in the way.
+"""Decides the order of calls, without I/O. Limits simultaneous calls, so that slow hosts never delay other hosts.
 
-Memory is one entry for each webhook and one for each host, however much is waiting.
+It stores one entry for each webhook and each host, regardless of the number of waiting events.
 """
 
 import heapq
@@ -13,41 +13,42 @@ from typing import Final
 MOST_CALLS: Final = 32
 MOST_CALLS_A_HOST: Final = 2
 SLOW_SECONDS: Final = 2.0
-"""A host is slow if its last call took longer, with or without a response."""
+"""A host is slow if its last call took longer than this, whether or not it responded."""
 
 
 class Speed(IntEnum):
-    """How fast the last call of a host was."""
+    """The speed of the last call to a host."""
 
     QUICK = 0
     UNKNOWN = 1
     SLOW = 2
 
 
-# The most calls at once for slow hosts; for slow and unknown hosts; for all. So quick hosts always find a place.
+# The maximum numbers of simultaneous calls to slow hosts, to slow and unknown hosts together, and to all hosts. This
+# always leaves room for calls to quick hosts.
 _LIMITS: Final = {Speed.SLOW: 8, Speed.UNKNOWN: 24, Speed.QUICK: MOST_CALLS}
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host and its webhooks; ``ready`` are the webhooks that are due."""
+    """A host and its webhooks; ``ready`` contains the webhooks that are due."""
 
     name: str
     known: int = 0
     calls: int = 0
     speed: Speed = Speed.UNKNOWN
     is_queued: bool = False
-    ready: "deque[Job] | None" = None  # an empty deque takes 600 bytes
+    ready: "deque[Job] | None" = None  # created on demand, because an empty deque uses 600 bytes
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A webhook. Times are Unix milliseconds; 0: none.
+    """A webhook. Times are Unix milliseconds; 0 means that no time is set.
 
-    ``due_at_ms`` is the time of the next call, ``ends_at_ms`` that of the expiry if it must be reported, ``since_ms``
-    the time since when an event has been waiting. ``version`` is the one after the last result stored by this daemon:
-    while it stays the same, no daemon has leased the webhook. ``scan`` is the number of the last scan that found it.
-    ``is_again``: there was an event during the call.
+    ``due_at_ms`` is the time of the next call, ``ends_at_ms`` is the inbox's expiry if it must be reported, and
+    ``since_ms`` is the time at which an event started waiting. ``version`` is the webhook's version after this daemon
+    last stored a result; as long as it is unchanged, no daemon has leased the webhook. ``scan`` is the number of the
+    last scan that found the webhook. ``is_again`` is set if a new event arrived during the call.
     """
 
     inbox_id: str
@@ -64,16 +65,16 @@ class Job:
     speed: Speed = Speed.UNKNOWN
 
     def has_ended(self, now_ms: int) -> bool:
-        """Whether the inbox has expired and that must be reported."""
+        """Return whether the inbox has expired and the expiry must be reported."""
         return 0 < self.ends_at_ms <= now_ms
 
 
 class Schedule:
-    """The webhooks that a daemon knows, by the ids of their inboxes."""
+    """The webhooks that a daemon has found, by inbox id."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self.get = self._jobs.get  # the webhook of an inbox by its id, None if it is not known
+        self.get = self._jobs.get  # returns the webhook for an inbox id, or None
         self._hosts: dict[str, Host] = {}
         self._times: list[tuple[int, str]] = []
         self._queues: dict[Speed, deque[Host]] = {speed: deque() for speed in Speed}
@@ -87,7 +88,7 @@ class Schedule:
         return iter(self._jobs.values())
 
     def know(self, inbox_id: str, host_name: str) -> Job:
-        """Return the webhook of an inbox, which now calls this host."""
+        """Add an inbox's webhook, or update the host that it calls; return the webhook."""
         job = self._jobs.get(inbox_id)
         if job is not None and job.host.name == host_name:
             return job
@@ -99,16 +100,16 @@ class Schedule:
         return job
 
     def forget(self, job: Job) -> None:
-        """Drop a webhook that is gone. A call in progress continues."""
+        """Remove a webhook that no longer exists. A call in progress continues."""
         if job.is_forgotten:
             return
-        job.is_forgotten = True  # so it is skipped in a queue
+        job.is_forgotten = True  # makes ``take`` skip the webhook if it is still queued
         del self._jobs[job.inbox_id]
         job.host.known -= 1
         self._drop(job.host)
 
     def call_at(self, job: Job, at_ms: int, now_ms: int) -> None:
-        """Schedule a call for this time, or for now if it has passed."""
+        """Schedule a call for this time, or immediately if the time has passed."""
         job.since_ms = job.since_ms or now_ms
         if at_ms <= now_ms:
             self.call_now(job)
@@ -117,7 +118,7 @@ class Schedule:
             self._push(at_ms, job)
 
     def call_now(self, job: Job) -> None:
-        """Schedule a call as soon as there is a place; after a call in progress, another one."""
+        """Schedule a call as soon as the limits allow it; if a call is in progress, schedule another call after it."""
         if job.is_called:
             job.is_again = True
         elif not job.is_ready:
@@ -127,13 +128,16 @@ class Schedule:
             self._queue(job.host)
 
     def end_at(self, job: Job, at_ms: int) -> None:
-        """Schedule a call for when the inbox expires."""
+        """Schedule a call at the time when the inbox expires."""
         if job.ends_at_ms != at_ms:
             job.ends_at_ms = at_ms
             self._push(at_ms, job)
 
     def take(self, now_ms: int) -> Job | None:
-        """Return a webhook to call now, None if none is due or there is no place; call ``ended`` after the call."""
+        """Return a webhook to call, or None if no call is due or the limits are reached.
+
+        The caller must pass the webhook to ``ended`` afterwards.
+        """
         self._make_ready(now_ms)
         for speed in tuple(self._turns):
             queue = self._queues[speed]
@@ -156,7 +160,7 @@ class Schedule:
         return job
 
     def ended(self, job: Job, seconds: float | None) -> None:
-        """Note that a call has ended after so many seconds, None if no call was made."""
+        """Record the end of a call and its duration, which is None if no call was made."""
         host = job.host
         host.calls -= 1
         self._calls[job.speed] -= 1
@@ -169,7 +173,7 @@ class Schedule:
         self._drop(host)
 
     def next_ms(self) -> int | None:
-        """Return the time when the next webhook is due, None if there is none."""
+        """Return the time at which the next webhook is due, or None."""
         return self._times[0][0] if self._times else None
 
     @property
@@ -178,7 +182,7 @@ class Schedule:
         return sum(self._calls.values())
 
     def _has_place(self, speed: Speed) -> bool:
-        """Return whether one more call of this speed is within the limits, which count slower calls too."""
+        """Return whether the limits allow one more call of this speed; slower calls are also counted."""
         return all(
             sum(self._calls[slower] for slower in Speed if slower >= limited) < _LIMITS[limited]
             for limited in Speed
@@ -186,7 +190,7 @@ class Schedule:
         )
 
     def _drop(self, host: Host) -> None:
-        """Forget a host without webhooks; not during a call, which counts if a webhook calls the host again."""
+        """Forget a host without webhooks, unless a call is in progress, since that call counts towards the limits."""
         if not host.known and not host.calls:
             del self._hosts[host.name]
 
@@ -206,6 +210,6 @@ class Schedule:
 
     def _push(self, at_ms: int, job: Job) -> None:
         heapq.heappush(self._times, (at_ms, job.inbox_id))
-        if len(self._times) > 64 + 4 * len(self._jobs):  # includes times that were moved since
+        if len(self._times) > 64 + 4 * len(self._jobs):  # outdated times remain in the heap
             wanted = {(at, one.inbox_id) for one in self for at in (one.due_at_ms, one.ends_at_ms) if at}
             self._times = sorted(wanted)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what systemctl prints about a unit whose state is in the file unit.env next to this one.
+# Prints the output of systemctl for a unit whose state is in the file unit.env next to this one.
 . "$(dirname "$0")/unit.env"
 [ "$(id -u)" = "$user" ] || exit 1
 case "$*" in

@@ -1,4 +1,4 @@
-"""The command ``tmpmaild doctor``: its checks in the order in which an operator would make them, and its output."""
+"""The command ``tmpmaild doctor``: runs the checks in the order in which an operator would, and prints the results."""
 
 import json
 import logging
@@ -29,11 +29,11 @@ NO_ADDRESS = "the public IP address of this machine"
 
 _CHECK = "configuration"
 _LEVEL_COLUMNS = 9
-_NOTE = "; The last three state that nobody sends mail from a domain: leave them out if somebody does."
+_NOTE = "; The last three declare that the domain sends no mail: omit them if it does."
 
 
 class Result(Struct, frozen=True):
-    """The result of one check. ``advice`` says what to do; a result that is ``ok`` needs none."""
+    """The result of one check. ``advice`` tells the operator what to do; an ``ok`` result needs no advice."""
 
     check: str
     level: Literal["ok", "warning", "problem"]
@@ -42,17 +42,17 @@ class Result(Struct, frozen=True):
 
 
 def ok(check: str, text: str) -> Result:
-    """Return the result of a check that found nothing wrong."""
+    """Return the result for a setup without problems."""
     return Result(check, "ok", text)
 
 
 def warning(check: str, text: str, advice: str = "") -> Result:
-    """Return the result of a check that found something which works, but not as most operators want."""
+    """Return the result for a setup that works but that most operators would not want."""
     return Result(check, "warning", text, advice)
 
 
 def problem(check: str, text: str, advice: str = "") -> Result:
-    """Return the result of a check that found something which does not work or is not safe."""
+    """Return the result for a broken or unsafe setup."""
     return Result(check, "problem", text, advice)
 
 
@@ -69,26 +69,26 @@ class Record(Struct, frozen=True):
 @click.option(
     "--dns",
     is_flag=True,
-    help="Check in the DNS that the records are published, and request http.public_url; needs the extra dns.",
+    help="Check that the records are published in the DNS, and that http.public_url responds; needs the dns extra.",
 )
 @click.option(
     "--resolver",
     metavar="IP:PORT",
     callback=configured.expect_ip_and_port,
-    help="The DNS server to query, such as 9.9.9.9:53. Default: the machine's own.",
+    help="The DNS server to query, such as 9.9.9.9:53. Default: this machine's resolver.",
 )
 @config_option
 @clear_errors
 def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns: bool) -> None:
     """Check configuration, machine and service, and print the DNS records to publish.
 
-    One line for each check: ok, warning or problem, and what to do. Nothing is changed. Without --dns, it connects to
-    no other machines than those of storage.url and senders.resolver; names in webhooks.allow are looked up. Exit codes:
-    0 no problem, 1 at least one problem, 2 wrong usage.
+    Prints one line for each check: ok, warning or problem, and advice. The checks change nothing. Without --dns, the
+    command connects only to the servers in storage.url and senders.resolver, and looks up the names in webhooks.allow.
+    Exit codes: 0 no problem, 1 at least one problem, 2 wrong usage.
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
-    logging.getLogger("tmpmaild").addHandler(logging.NullHandler())  # the results report it, in words for this command
+    logging.getLogger("tmpmaild").addHandler(logging.NullHandler())  # log records would repeat the results
     found, config = _results(config_path)
     records = _records_to_publish(config) if config else []
     if dns and config:
@@ -102,7 +102,7 @@ def _results(config_path: Path | None) -> tuple[list[Result], Config | None]:
     """Return the results of all checks, and the configuration if it is valid."""
     try:
         unit = _unit()
-        environ = {**(unit.environment if unit else {}), **os.environ}  # as the service has it
+        environ = {**(unit.environment if unit else {}), **os.environ}  # the service's environment variables
         source = configfile.find(config_path, environ)
         config = configfile.load(config_path, environ)
         configured.expect_folder(config)
@@ -124,7 +124,7 @@ def _unit() -> "Unit | None":
 
 
 def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterator[Result]:
-    """Check everything that needs no connection to other machines except that of the database, and look up names."""
+    """Run the checks that do not connect to machines other than the database server and DNS resolvers."""
     from tmpmaild.cli.doctor import database, machine, network  # noqa: PLC0415
     from tmpmaild.cli.doctor.unit import judged  # noqa: PLC0415
     from tmpmaild.storage.engines import SqliteSettings, settings_of  # noqa: PLC0415
@@ -133,11 +133,11 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
     hostname, storage = config.host_name, settings_of(config)
     running, result = machine.find_service(config)
     known = [*judged(unit, running.status.uptime_seconds if running else None)] if unit else []
-    if running or not known:  # else systemd knows more of it
+    if running or not known:  # if the service does not respond, the unit's results are more specific
         yield result
     yield from known
     if running is not None:
-        yield from machine.answers(config, running, machine.leaf(config))
+        yield from machine.check_smtp(config, running, machine.leaf(config))
         yield from machine.limits(config, running)
         yield from machine.forwarded(running)
     yield from machine.check_files(config, running, source, is_dynamic=bool(unit and unit.is_dynamic))
@@ -148,6 +148,7 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
     yield from machine.tried()
     yield machine.clock()
     yield from machine.resolver(config)
+    yield from machine.memory_for_mail(config)
     yield from network.check_targets(config, resolve)
     loaded = machine.as_loaded(config, unit)
     yield from machine.renewed(config, loaded)
@@ -156,7 +157,7 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
 
 
 def _records_to_publish(config: Config) -> list[Record]:
-    """Return the records for the DNS; none while the mail server has no name that can be published."""
+    """Return the records to publish, or an empty list if the mail server has no name that can be published."""
     from tmpmaild.cli.doctor import network  # noqa: PLC0415
 
     hostname = config.host_name
@@ -166,7 +167,7 @@ def _records_to_publish(config: Config) -> list[Record]:
 
 
 def _compared(records: Sequence[Record], resolver: str | None) -> list[Result]:
-    """Compare records with those that are published. Raises ``CommandError``."""
+    """Compare the records to publish with the published records. Raises ``CommandError``."""
     from tmpmaild.cli.doctor import network  # noqa: PLC0415 - as above
 
     try:
@@ -178,7 +179,7 @@ def _compared(records: Sequence[Record], resolver: str | None) -> list[Result]:
     try:
         asked = Resolver(resolver or SYSTEM)
     except Unresolved as error:
-        return [warning("DNS", f"not compared, because {error}", "name a resolver by --resolver")]
+        return [warning("DNS", f"not compared, because {error}", "specify a resolver with --resolver")]
     return list(network.compare(records, records[0].name, asked))
 
 
@@ -199,7 +200,7 @@ def as_text(results: Sequence[Result], records: Sequence[Record]) -> str:
 
 
 def _as_json(results: Sequence[Result], records: Sequence[Record]) -> str:
-    """Return one JSON object."""
+    """Return the results and records as one JSON object."""
     return json.dumps(
         {
             "ok": not has_problem(results),
@@ -210,7 +211,7 @@ def _as_json(results: Sequence[Result], records: Sequence[Record]) -> str:
 
 
 def has_problem(results: Sequence[Result]) -> bool:
-    """Return whether something does not work or is not safe."""
+    """Return whether any result reports a broken or unsafe setup."""
     return any(result.level == "problem" for result in results)
 
 

@@ -1,4 +1,4 @@
-"""The machine: the running service and how it answers, its files, its certificate, clock, disk and limits."""
+"""Checks of this machine: the running service and its responses, files, certificate, clock, disk and limits."""
 
 import ctypes
 import os
@@ -38,7 +38,11 @@ from tmpmaild.storage.sqlite.space import disk_reserve_bytes, sensible_cap_bytes
 
 _SERVICE, _SMTP, _FORWARDED = "service", "SMTP answers", "X-Forwarded-For"
 _SECONDS = 5.0
-_START = "systemctl start tmpmaild; if it has failed, journalctl -u tmpmaild says why"
+_START = "systemctl start tmpmaild; if it fails, journalctl -u tmpmaild shows the reason"
+_CREATE = (
+    "systemctl start tmpmaild creates the folder of the packaged configuration; create any other folder for the "
+    "service's user, mode 0700"
+)
 _RELOAD, _SEE_LOG = "systemctl reload tmpmaild", "journalctl -u tmpmaild"
 _STORED, _DATABASE, _KEY, _CERTIFICATE = "database", "database files", "key file", "certificate file"
 _PROGRAM, _CONFIGURATION = "program files", "configuration"
@@ -49,12 +53,12 @@ _PAIR = "certificate"
 _SOON_SECONDS = 14 * 86_400
 _MIB = 1 << 20
 PYTHONS = range(11, 16)
-"""The minor versions of Python 3 that it was tried with."""
-_RESOLVER = "senders.resolver"
+"""The minor versions of Python 3 that this version of tmpmaild was tested with."""
+_RESOLVER, _INFLIGHT = "senders.resolver", "smtp.max_inflight_bytes"
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
-_TIME_ERROR = 5  # of adjtimex(2): the clock is not synchronised
-_TIMEX_BYTES = 512  # more than struct timex has anywhere
-_OTHER_FILES = 200  # the database, threads, the ports for metrics and commands
+_TIME_ERROR = 5  # returned by adjtimex(2) if the clock is not synchronised
+_TIMEX_BYTES = 512  # larger than struct timex on every platform
+_OTHER_FILES = 200  # descriptors for the database, threads, and the metrics and control sockets
 
 
 class Running(Struct, frozen=True):
@@ -72,23 +76,25 @@ class Account(Struct, frozen=True):
 
 
 def find_service(config: Config) -> tuple[Running | None, Result]:
-    """Return the running service, if there is one, and what is to be said of it."""
+    """Return the running service, if any, and the result of checking it."""
     try:
-        with control.asked(config, "status") as answer:
-            (found,) = answer.lines()
-            service = Running(answer.pid, msgspec.convert(found, Status))
+        with control.request(config, "status") as response:
+            (found,) = response.lines()
+            service = Running(response.pid, msgspec.convert(found, Status))
     except control.NotRunning:
-        where = "control.listen is off" if config.control.listen == "off" else "nothing answers on its control socket"
-        return None, warning(_SERVICE, f"not running, as far as can be told: {where}", _START)
+        where = (
+            "control.listen is off" if config.control.listen == "off" else "no service responds on its control socket"
+        )
+        return None, warning(_SERVICE, f"apparently not running: {where}", _START)
     except (CommandError, ValueError) as error:
-        other = "what answers on the control socket is another version of tmpmaild"
+        other = "the process at the control socket is a different version of tmpmaild"
         text = str(error) if isinstance(error, CommandError) else other
-        return None, problem(_SERVICE, text, "run this command as root, with the configuration of the service")
+        return None, problem(_SERVICE, text, "run this command as root, with the service's configuration")
     return service, _judged(service, config)
 
 
 def as_served(config: Config, service: Running | None) -> Config:
-    """Return a configuration with the places where the service listens: systemd may have passed others."""
+    """Return a configuration with the service's actual listening addresses; systemd may pass different sockets."""
     if service is None:
         return config
     served, replace = service.status.served, msgspec.structs.replace
@@ -104,21 +110,21 @@ def _judged(service: Running, config: Config) -> Result:
         text = f"version {status.version} runs, {__version__} is installed"
         return warning(_SERVICE, text, "systemctl restart tmpmaild")
     if set(status.served.domains) != set(config.domains):
-        return warning(_SERVICE, f"runs with other domains: {', '.join(status.served.domains)}", _RELOAD)
+        return warning(_SERVICE, f"runs with different domains: {', '.join(status.served.domains)}", _RELOAD)
     return ok(_SERVICE, f"runs as process {service.pid} and is ready")
 
 
-def answers(config: Config, service: Running, leaf: bytes | None) -> Iterator[Result]:
-    """Connect to SMTP as a sender on this machine does. ``leaf`` is the certificate in the file as DER, if any."""
+def check_smtp(config: Config, service: Running, leaf: bytes | None) -> Iterator[Result]:
+    """Connect to SMTP as a sender on this machine would. ``leaf`` is the certificate in the file as DER, if any."""
     served = service.status.served
     for name, tls_first in [(one, False) for one in served.smtp[:1]] + [(one, True) for one in served.smtps[:1]]:
         place = parse_endpoint(reachable(name))
         if belongs(place.host, config.smtp.trusted_proxies):
-            continue  # who connects from this machine must send the header of a proxy first
+            continue  # connections from this machine must start with a PROXY header
         try:
-            yield _answer(name, _connected(place, tls_first=tls_first), leaf)
+            yield _check_certificate(name, _connected(place, tls_first=tls_first), leaf)
         except (OSError, smtplib.SMTPException) as error:
-            yield problem(_SMTP, f"{name}: {error or 'no answer'}", _SEE_LOG)
+            yield problem(_SMTP, f"{name}: {error or 'no response'}", _SEE_LOG)
 
 
 def _connected(place: Endpoint, *, tls_first: bool) -> smtplib.SMTP:
@@ -129,12 +135,12 @@ def _connected(place: Endpoint, *, tls_first: bool) -> smtplib.SMTP:
 
 def _any_certificate() -> ssl.SSLContext:
     context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what it shows is looked at, not trusted
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the certificate is only inspected
     return context
 
 
-def _answer(name: str, connection: smtplib.SMTP, leaf: bytes | None) -> Result:
-    """Compare the certificate in use with that of the file."""
+def _check_certificate(name: str, connection: smtplib.SMTP, leaf: bytes | None) -> Result:
+    """Compare the certificate in use with the certificate in the file."""
     with connection as client:
         client.ehlo()
         if client.has_extn("starttls"):
@@ -142,18 +148,18 @@ def _answer(name: str, connection: smtplib.SMTP, leaf: bytes | None) -> Result:
         if not isinstance(client.sock, ssl.SSLSocket):
             if leaf is None:
                 return ok(_SMTP, f"{name}: greeting and EHLO, without TLS")
-            return warning(_SMTP, f"{name}: offers no STARTTLS, although a certificate is set", _RELOAD)
+            return warning(_SMTP, f"{name}: does not offer STARTTLS, although a certificate is configured", _RELOAD)
         if leaf is not None and client.sock.getpeercert(binary_form=True) != leaf:
-            return warning(_SMTP, f"{name}: shows another certificate than the file's", _RELOAD)
+            return warning(_SMTP, f"{name}: uses a certificate other than the configured file", _RELOAD)
     return ok(_SMTP, f"{name}: greeting, EHLO and TLS")
 
 
 def check_files(
     config: Config, service: Running | None = None, source: Path | None = None, *, is_dynamic: bool = False
 ) -> Iterator[Result]:
-    """Look at the database file and its folder unless there is a database server, the certificate and the key.
+    """Check the database file and its folder (unless there is a database server), the certificate and the key.
 
-    ``source`` is the file of the configuration, if there is one, which a dynamic user reads itself at the next start.
+    ``source`` is the configuration file, if any, which a dynamic user must be able to read.
     """
     path = Path(config.storage.path).absolute()
     try:
@@ -162,16 +168,14 @@ def check_files(
         found = [] if config.storage.url else [*_database(path.resolve(), owner_uid)]
     except OSError as error:
         is_hidden = isinstance(error, PermissionError)
-        advice = "run this command as root" if is_hidden else "systemctl start tmpmaild creates it"
+        advice = "run this command as root" if is_hidden else _CREATE
         yield problem(_DATABASE, f"{path.parent}: {error.strerror}", advice)
         return
     if not config.storage.url:
-        yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
+        yield from found or [ok(_DATABASE, f"{path}: accessible only to the service's user")]
     account = _account(owner_uid, service)
     yield from program(account)
-    if source and (
-        is_dynamic or not account
-    ):  # other users than a dynamic one may be started by root, which reads it before
+    if source and (is_dynamic or not account):  # otherwise, root may read it
         yield from _configuration(source)
     if config.smtp.tls_key:
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), account, stat.S_IWOTH)
@@ -185,24 +189,24 @@ def _configuration(source: Path) -> Iterator[Result]:
 
 
 def program(account: Account | None) -> Iterator[Result]:
-    """Warn where the user of the service has no right to read what it runs, as after an installation with umask 077."""
+    """Report program files that the service's user cannot read, for example after an installation with umask 077."""
     account = account or Account(-1, ())
     for file in (Path(tmpmaild.__file__), Path(msgspec.__file__), Path(sys.prefix, "pyvenv.cfg")):
         closed = [place for place in file.parents if not _may(place.stat(), account, stat.S_IXOTH)]
         closed += [file] if file.exists() and not _may(file.stat(), account, stat.S_IROTH) else []
         if closed:
             advice = f"chmod -R go+rX {sys.prefix}, and install with umask 022"
-            yield problem(_PROGRAM, f"{closed[-1]}: not for the user of the service", advice)
+            yield problem(_PROGRAM, f"{closed[-1]}: the service's user cannot access it", advice)
             return
 
 
 def is_only_for_the_running_service(file: Path) -> bool:
-    """Return whether systemd hands a file over by LoadCredential= and it cannot be seen now."""
+    """Return whether systemd provides a file with LoadCredential=, and the file is currently inaccessible."""
     return CREDENTIALS in file.parents and not os.access(file, os.F_OK)
 
 
 def _account(owner_uid: int, service: Running | None) -> Account | None:
-    """Return the user of the service: of its process, else the owner of its folder; None if that is a dynamic user."""
+    """Return the user that the service runs as, or else the owner of its folder; None for a dynamic user."""
     if service is not None:
         lines = Path(f"/proc/{service.pid}/status").read_text(encoding="utf-8").splitlines()
         found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
@@ -211,7 +215,7 @@ def _account(owner_uid: int, service: Running | None) -> Account | None:
         user = pwd.getpwuid(owner_uid)
     except KeyError:
         return None
-    # Without the service, systemd 257 shows the folder of its dynamic user as that of nobody.
+    # While the service is stopped, systemd 257 shows the folder of its dynamic user as owned by nobody.
     is_nobody = user.pw_name == "nobody"
     return None if is_nobody else Account(owner_uid, tuple(os.getgrouplist(user.pw_name, user.pw_gid)))
 
@@ -220,12 +224,12 @@ def _database(path: Path, owner_uid: int) -> Iterator[Result]:
     folder = path.parent
     mode = stat.S_IMODE(folder.stat().st_mode)
     user = path.stat().st_uid if path.exists() else owner_uid
-    if owner_uid == 0 != user:  # as Kubernetes makes a volume; the service's user writes there by the folder's group
-        text = f"{folder}: belongs to root, and the database in it to {_name(user)}"
+    if owner_uid == 0 != user:  # for example on a Kubernetes volume, where the service writes with group permissions
+        text = f"{folder}: owned by root, but the database in it is owned by {_name(user)}"
         yield problem(_DATABASE, text, f"chown {user} {folder} && chmod 0700 {folder}")
         owner_uid = user
     elif mode & _OTHERS_WRITE:
-        text = f"{folder}: mode {mode:04o}, so others can exchange the database in it"
+        text = f"{folder}: mode {mode:04o}, so others can replace the database in it"
         yield problem(_DATABASE, text, f"chmod 0700 {folder}")
     for file in (path.with_name(path.name + end) for end in ("", "-wal", "-shm", ".lock")):
         try:
@@ -234,16 +238,16 @@ def _database(path: Path, owner_uid: int) -> Iterator[Result]:
             continue
         mode = stat.S_IMODE(found.st_mode)
         if found.st_uid != owner_uid:
-            text = f"{file}: belongs to {_name(found.st_uid)}, and its folder to {_name(owner_uid)}"
+            text = f"{file}: owned by {_name(found.st_uid)}, but its folder is owned by {_name(owner_uid)}"
             yield problem(_DATABASE, text, f"chown {owner_uid} {file}")
         elif mode & _OTHERS:
             yield problem(_DATABASE, f"{file}: mode {mode:04o}, so others can open it", f"chmod 0600 {file}")
 
 
 def _pem(check: str, file: Path, account: Account | None, forbidden: int) -> Result:
-    """Look at a file that the service must be able to read, and that others have no such right to."""
+    """Check that the service can read a file, and that the file's mode does not grant others too many rights."""
     if is_only_for_the_running_service(file):
-        return ok(check, f"{file}: cannot be seen; systemd shows it to the running service only")
+        return ok(check, f"{file}: not accessible here; systemd provides it only to the running service")
     try:
         found = file.stat()
     except OSError as error:
@@ -251,22 +255,22 @@ def _pem(check: str, file: Path, account: Account | None, forbidden: int) -> Res
         return problem(check, f"{file}: {error.strerror}", f"correct {setting}")
     mode = stat.S_IMODE(found.st_mode)
     if mode & forbidden:
-        return problem(check, f"{file}: mode {mode:04o} gives others too much", f"chmod o-rwx,g-w {file}")
-    text = f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}"
-    if _has_acl(file):  # as a credential has
+        return problem(check, f"{file}: mode {mode:04o} gives others too many rights", f"chmod o-rwx,g-w {file}")
+    text = f"{file}: owned by {_name(found.st_uid)}, mode {mode:04o}"
+    if _has_acl(file):  # credentials have an ACL
         return ok(check, f"{text}, and an access control list (getfacl shows it)")
-    # What systemd hands over while the service starts is its user's.
+    # Credentials that systemd provides at startup are readable by the service's user.
     reads = account or (None if CREDENTIALS in file.parents else _in_any_group(found))
     if reads is not None and not _may(found, reads, stat.S_IROTH):
         who = f"user {_name(account.uid)}" if account else "the service's user"
         return warning(
-            check, f"{text}: {who} cannot read it", "let systemd hand it over by LoadCredential= (docs/operations.md)"
+            check, f"{text}: {who} cannot read it", "let systemd provide it with LoadCredential= (docs/operations.md)"
         )
     return ok(check, text)
 
 
 def _may(found: os.stat_result, account: Account, right: int) -> bool:
-    """Return whether a user may do with a file what this right of others is, by its mode; root may everything."""
+    """Return whether a file's mode grants a user a right, given as the bit for others; root has all rights."""
     if account.uid == 0:
         return True
     if found.st_uid == account.uid:
@@ -277,14 +281,14 @@ def _may(found: os.stat_result, account: Account, right: int) -> bool:
 
 
 def _in_any_group(found: os.stat_result) -> Account:
-    """Return a dynamic user, of whom nothing is known while it does not run."""
+    """Return an account for a dynamic user, assumed to be in the file's group: its groups are unknown until it runs."""
     return Account(-1, (found.st_gid,))
 
 
 def _has_acl(file: Path) -> bool:
     try:
         return bool(os.getxattr(file, _ACL))
-    except (OSError, AttributeError):  # none, a file system without them, or another system than Linux
+    except (OSError, AttributeError):  # there is no ACL, the file system does not support ACLs, or this is not Linux
         return False
 
 
@@ -296,14 +300,14 @@ def _name(uid: int) -> str:
 
 
 def check_certificate(config: Config, hostname: str, now_seconds: float | None = None) -> Iterator[Result]:
-    """Look at the certificate that the configuration names. ``now_seconds`` is Unix time, by default the clock's."""
+    """Check the configured certificate. ``now_seconds`` is Unix time, by default the current time."""
     if not config.smtp.tls_certificate:
         advice = "set smtp.tls_certificate and smtp.tls_key (docs/operations.md)"
-        yield warning(_PAIR, "none, so senders transmit mail in clear text", advice)
+        yield warning(_PAIR, "not configured, so senders transmit mail in clear text", advice)
         return
     file = config.smtp.tls_certificate
     if is_only_for_the_running_service(Path(file)):
-        return  # as the check of the file says
+        return  # the check of the file reports this error
     try:
         found = _shown(config.smtp)
     except (StartError, ssl.SSLError) as error:
@@ -315,7 +319,7 @@ def check_certificate(config: Config, hostname: str, now_seconds: float | None =
 
 
 def as_loaded(config: Config, unit: Unit | None) -> Config:
-    """Return a configuration with the files that systemd reads at a start in place of the credentials that it makes."""
+    """Replace the paths of credentials in a configuration with the source files that systemd reads at startup."""
     pair = (config.smtp.tls_certificate, config.smtp.tls_key)
     known = unit.credentials if unit else {}
     sources = [known.get(Path(file).name, "") for file in pair]
@@ -326,15 +330,15 @@ def as_loaded(config: Config, unit: Unit | None) -> Config:
 
 
 def renewed(config: Config, loaded: Config) -> Iterator[Result]:
-    """Say that the service has an older certificate than the file which systemd passes on."""
+    """Warn if the service's certificate differs from the source file, which systemd reads only at startup."""
     used, file = leaf(config), leaf(loaded)
     if used is not None and file is not None and used != file:
-        text = f"{loaded.smtp.tls_certificate}: is another one than the service has been started with"
-        yield warning(_PAIR, text, "systemctl restart tmpmaild: systemd passes it on at a start only")
+        text = f"{loaded.smtp.tls_certificate}: differs from the certificate that the service was started with"
+        yield warning(_PAIR, text, "systemctl restart tmpmaild: systemd provides it only when the service starts")
 
 
 def leaf(config: Config) -> bytes | None:
-    """Return the service's own certificate as DER, None if there is none that can be read."""
+    """Return the service's configured certificate as DER, or None if it cannot be read."""
     if not config.smtp.tls_certificate:
         return None
     try:
@@ -346,25 +350,27 @@ def leaf(config: Config) -> bytes | None:
 
 
 def covers(names: list[str], hostname: str) -> bool:
-    """Return whether one of the names of a certificate is a host's (RFC 9525 §6.3)."""
+    """Return whether one of a certificate's names matches a host (RFC 9525 §6.3)."""
     parent = "*." + hostname.partition(".")[2]
     return any(name.lower() in (hostname.lower(), parent.lower()) for name in names)
 
 
 def _shown(smtp: Smtp) -> dict[str, Any]:
-    """Return what a client sees of a certificate. Raises StartError and ssl.SSLError."""
+    """Return the certificate that clients see. Raises StartError and ssl.SSLError."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_certificate(server, smtp, password="")  # an encrypted key is refused, not asked for
+    load_certificate(server, smtp, password="")  # reject an encrypted key instead of prompting for its password
     return presented(server, smtp.tls_certificate)
 
 
 def _names(file: str, found: dict[str, Any], hostname: str) -> Result:
     names = [value for kind, value in found.get("subjectAltName", ()) if kind == "DNS"]
     if covers(names, hostname):
-        return ok(_PAIR, f"{file}: is for {hostname}, its key fits")
+        return ok(_PAIR, f"{file}: issued for {hostname}; the private key matches")
     has = ", ".join(names) or "no name"
     return warning(
-        _PAIR, f"{file}: is for {has}, not for {hostname}", "a certificate for the name in smtp.hostname and in the MX"
+        _PAIR,
+        f"{file}: issued for {has}, not for {hostname}",
+        "obtain a certificate for the name in smtp.hostname and in the MX record",
     )
 
 
@@ -373,9 +379,9 @@ def _dates(file: str, found: dict[str, Any], now_seconds: float) -> Result:
     if now_seconds < begins:
         return problem(_PAIR, f"{file}: is not valid before {_day(begins)}", "check the clock")
     if now_seconds >= ends:
-        return problem(_PAIR, f"{file}: has expired on {_day(ends)}", "renew it")
+        return problem(_PAIR, f"{file}: expired on {_day(ends)}", "renew it")
     if ends - now_seconds < _SOON_SECONDS:
-        return warning(_PAIR, f"{file}: expires soon, on {_day(ends)}", "look whether its renewal works")
+        return warning(_PAIR, f"{file}: expires soon, on {_day(ends)}", "check whether its renewal works")
     return ok(_PAIR, f"{file}: valid until {_day(ends)}")
 
 
@@ -384,32 +390,32 @@ def _day(seconds: float) -> str:
 
 
 def tried(minor: int = sys.version_info.minor, libc: str = platform.libc_ver()[0]) -> Iterator[Result]:
-    """Warn of a Python or a libc that this version was not tried with."""
+    """Warn about a Python or libc version that this version was not tested with."""
     if minor not in PYTHONS:
-        text = f"3.{minor}: this version was tried with 3.{PYTHONS[0]} to 3.{PYTHONS[-1]}"
-        yield warning("Python", text, "look for a newer tmpmaild")
+        text = f"3.{minor}: this version was tested with 3.{PYTHONS[0]} to 3.{PYTHONS[-1]}"
+        yield warning("Python", text, "check for a newer tmpmaild")
     if libc != "glibc":
-        yield warning("libc", "not glibc: this version was not tried with another", "use Debian or Ubuntu")
+        yield warning("libc", "not glibc, the only libc that this version was tested with", "use Debian or Ubuntu")
 
 
 def clock() -> Result:
-    """Ask the kernel, which NTP programs tell, whether the clock is right: lifetimes follow it."""
+    """Check that the kernel reports a synchronised clock (NTP programs set this), because lifetimes depend on it."""
     try:
         state = int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)))
     except (AttributeError, OSError):
         state = -1
     if state == _TIME_ERROR:
-        return warning(_CLOCK, "not synchronised", "apt install systemd-timesyncd, or chrony")
-    return ok(_CLOCK, "whether it is synchronised cannot be told here" if state < 0 else "synchronised")
+        return warning(_CLOCK, "not synchronised", "apt install systemd-timesyncd (or chrony)")
+    return ok(_CLOCK, "cannot determine here whether it is synchronised" if state < 0 else "synchronised")
 
 
 def resolver(config: Config) -> Iterator[Result]:
-    """Ask the resolver that checks go by, if there is one, and say how long that took."""
+    """Query the configured resolver, if any, and report the response time."""
     place = config.senders.resolver
     if not place:
         return
     try:
-        from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - needs the extra
+        from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         install = f"{sys.executable} -m pip install {senders.PACKAGES}"
         yield problem(_RESOLVER, f"{error.name} is missing: the service does not start", install)
@@ -420,11 +426,13 @@ def resolver(config: Config) -> Iterator[Result]:
     except Unresolved as error:
         yield problem(_RESOLVER, f"{place}: {error}", "correct senders.resolver, or start the resolver")
         return
-    yield ok(_RESOLVER, f"{place} answered in {(time.monotonic() - begun) * 1000:.0f} ms")
+    yield ok(_RESOLVER, f"{place} responded in {(time.monotonic() - begun) * 1000:.0f} ms")
 
 
 def usable(settings: SqliteSettings) -> Iterator[Result]:
-    """Say why the next start would refuse the database, if it would."""
+    """Report whether the database would prevent a restart, and the reason; ``check_files`` reports a missing folder."""
+    if not os.access(settings.path.resolve().parent, os.F_OK):
+        return
     try:
         engine.assert_usable(settings.path)
     except DatabaseError as error:
@@ -432,7 +440,7 @@ def usable(settings: SqliteSettings) -> Iterator[Result]:
 
 
 def space(settings: SqliteSettings) -> Result:
-    """Hold the free space against the cap of the database and the reserve of the disk."""
+    """Compare the free space with the maximum size of the database and the disk reserve."""
     folder = settings.path.resolve().parent
     try:
         free = shutil.disk_usage(folder).free
@@ -443,25 +451,33 @@ def space(settings: SqliteSettings) -> Result:
     to_come, reserve = max(cap - used, 0), disk_reserve_bytes(cap, settings.reserve_bytes)
     text = f"{folder}: {free // _MIB} MiB free, {reserve // _MIB} MiB must stay free"
     if free < reserve:
-        return problem(_SPACE, f"{text}: mail is refused", "make room on the disk, or lower storage.max_bytes")
+        lower = ", or lower storage.max_bytes" if free >= disk_reserve_bytes(0, settings.reserve_bytes) else ""
+        return problem(_SPACE, f"{text}: mail is refused", f"free disk space{lower}")
     if free - reserve < to_come:
         text += f", and the database may grow by {to_come // _MIB} MiB"
-        return warning(_SPACE, text, "set storage.max_bytes to what the disk has")
+        return warning(_SPACE, text, "set storage.max_bytes to a value that the disk has space for")
     return ok(_SPACE, text)
 
 
 def forwarded(service: Running) -> Iterator[Result]:
-    """Check whether the running service could read the clients that a trusted proxy has named."""
+    """Check whether the running service knows all of its proxies and could parse the client addresses from them."""
+    count = service.status.numbers.untrusted_forwarded_for
+    if count:
+        requests = counted(count, "request")
+        text = f"{requests} since startup came from a proxy that was not trusted, so its visitors shared a rate limit"
+        advice = "add the proxy to http.trusted_proxies; the log states its address"
+        yield warning(_FORWARDED, text, advice)
     count = service.status.numbers.unreadable_forwarded_for
     if count:
-        text = (
-            f"X-Forwarded-For of {counted(count, 'request')} does not end with an IP address, so visitors share a limit"
+        requests = counted(count, "request")
+        text = f"X-Forwarded-For of {requests} does not end with an IP address, so visitors share a rate limit"
+        yield warning(
+            _FORWARDED, text, "configure the proxy to append its client's address; the log identifies the proxy"
         )
-        yield warning(_FORWARDED, text, "let the proxy write the address of its client there; the log names the proxy")
 
 
 def limits(config: Config, service: Running) -> Iterator[Result]:
-    """Compare the limits of the running process with what the configuration allows it to use."""
+    """Check the running process's limits on open files and core dumps."""
     try:
         text = Path(f"/proc/{service.pid}/limits").read_text(encoding="utf-8")
     except OSError as error:
@@ -469,24 +485,37 @@ def limits(config: Config, service: Running) -> Iterator[Result]:
         return
     yield open_files(config, soft_limit(text, "Max open files"))
     if soft_limit(text, "Max core file size") != 0:
-        yield warning(_DUMPS, "a core dump would keep mail on the disk", "LimitCORE=0 in the unit")
+        yield warning(_DUMPS, "a core dump would write mail to the disk", "set LimitCORE=0 in the unit")
+
+
+def memory_for_mail(config: Config) -> Iterator[Result]:
+    """Warn if a message of the announced maximum size can never be received."""
+    smtp = config.smtp
+    if smtp.max_inflight_bytes < smtp.max_message_bytes:
+        text = f"{smtp.max_inflight_bytes}: larger messages are always refused with 452 4.3.2, and retried in vain"
+        advice = f"set it above smtp.max_message_bytes ({smtp.max_message_bytes})"
+        yield warning(_INFLIGHT, text, advice)
 
 
 def soft_limit(limits: str, name: str) -> int | None:
-    """Return a soft limit from the text of /proc/PID/limits; None: unlimited."""
+    """Parse a soft limit in the text of /proc/PID/limits; return None for "unlimited"."""
     match = re.search(rf"^{re.escape(name)} +(\d+|unlimited) ", limits, re.MULTILINE)
     return int(match[1]) if match and match[1] != "unlimited" else None
 
 
 def open_files(config: Config, limit: int | None) -> Result:
-    """Check whether all connections that the configuration allows can have a descriptor."""
+    """Check whether there are enough descriptors for all connections that the configuration allows."""
     smtp, http = config.smtp.max_connections, config.http.max_connections
     if limit is None:
         return ok(_FILES, "unlimited")
     if not (smtp and http):
         advice = "set smtp.max_connections and http.max_connections"
-        return warning(_FILES, f"{limit} for connections without a limit", advice)
+        return warning(_FILES, f"{limit}, but the number of connections is not limited", advice)
     needed = smtp + http + _OTHER_FILES
     if limit < needed:
-        return warning(_FILES, f"{limit}, and all connections need {needed}", f"LimitNOFILE={needed} in the unit")
-    return ok(_FILES, f"{limit}, and all connections need {needed}")
+        return warning(
+            _FILES,
+            f"{limit}; the maximum number of connections requires {needed}",
+            f"set LimitNOFILE={needed} in the unit",
+        )
+    return ok(_FILES, f"{limit}; the maximum number of connections requires {needed}")

@@ -1,4 +1,4 @@
-"""Whether browsers reach the service at ``http.public_url``, and accept its certificate."""
+"""Checks whether browsers can reach the service at ``http.public_url`` and accept its certificate."""
 
 import ssl
 import threading
@@ -16,20 +16,20 @@ _OK: Final = 200
 
 
 def check(url: str, seconds: float = _ALL_SECONDS) -> Iterator[Result]:
-    """Request ``/healthz`` of an ``https`` URL as a browser would; others have no certificate to check.
+    """Request ``/healthz`` at an ``https`` URL as a browser would; other URLs have no certificate to check.
 
-    A thread does it: looking a name up, and a server that sends an octet now and then, have no time limit of their own.
+    A thread sends the request, because name lookups have no time limit and a response may arrive byte by byte.
     """
     if not url.startswith("https://"):
         return
     found: list[Result] = []
-    asking = threading.Thread(target=lambda: found.append(_asked(url)), daemon=True)
-    asking.start()
-    asking.join(seconds)
-    yield found[0] if found else _unreachable(url, "no answer in time")
+    thread = threading.Thread(target=lambda: found.append(_request_health(url)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    yield found[0] if found else _unreachable(url, "no response in time")
 
 
-def _asked(url: str) -> Result:
+def _request_health(url: str) -> Result:
     parts = urlsplit(url)
     connection = HTTPSConnection(
         parts.hostname or "", parts.port, timeout=_STEP_SECONDS, context=ssl.create_default_context()
@@ -38,24 +38,28 @@ def _asked(url: str) -> Result:
         connection.request("GET", f"{parts.path}/healthz")
         status = connection.getresponse().status
     except ssl.SSLCertVerificationError as error:
-        text = f"{url}: browsers refuse its certificate: {error.verify_message}"
-        return problem(CHECK, text, "let the proxy get a certificate of a public authority for this name")
+        text = f"{url}: browsers reject its certificate: {error.verify_message}"
+        return problem(CHECK, text, "configure the proxy with a certificate from a public authority for this name")
     except ssl.SSLError as error:
-        text = f"{url}: does not speak TLS as browsers do: {error.reason or error}"
-        return problem(CHECK, text, "let the proxy serve this name by HTTPS, with a certificate")
+        text = f"{url}: the TLS handshake fails: {error.reason or error}"
+        return problem(CHECK, text, "configure the proxy to serve this name over HTTPS, with a certificate")
     except (OSError, UnicodeError) as error:
         return _unreachable(url, getattr(error, "strerror", "") or str(error))
     except HTTPException:
-        return problem(CHECK, f"{url}: what answers does not speak HTTP", "let the proxy serve this name by HTTPS")
+        return problem(
+            CHECK, f"{url}: the server does not speak HTTP", "configure the proxy to serve this name over HTTPS"
+        )
     finally:
         connection.close()
     if status != _OK:
-        text = f"{url}: its certificate is accepted, but {parts.path}/healthz has the status {status}"
-        return problem(CHECK, text, "let the proxy pass requests on to http.listen, and Host with them")
-    return ok(CHECK, f"{url}: answers, and its certificate is accepted here")
+        text = f"{url}: its certificate is accepted, but {parts.path}/healthz returns status {status}"
+        return problem(CHECK, text, "configure the proxy to forward requests and Host to http.listen")
+    return ok(CHECK, f"{url}: responds, and its certificate is accepted here")
 
 
 def _unreachable(url: str, why: str) -> Result:
-    """Warn only: behind NAT a machine may not reach its own public address."""
-    advice = f"start the proxy, and publish the name; if that is done, try from elsewhere: curl -I {url}/healthz"
+    """Return only a warning: behind NAT a machine may be unable to reach its own public address."""
+    advice = (
+        f"start the proxy and publish the name; if both are done, test from a different network: curl -I {url}/healthz"
+    )
     return warning(CHECK, f"{url}: cannot be reached from here: {why}", advice)

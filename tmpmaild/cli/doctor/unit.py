@@ -1,4 +1,4 @@
-"""The service's unit in systemd: whether it runs, how often it was restarted, how it ended, and its last error."""
+"""Checks of the service's systemd unit: its state, its restarts, its exit code and its last error."""
 
 import os
 import re
@@ -24,10 +24,10 @@ _SOCKETS = ("smtp", "http")
 
 
 class Unit(Struct, frozen=True):
-    """A unit as ``systemctl show`` tells it.
+    """A unit as reported by ``systemctl show``.
 
-    ``last_error`` is the last line of its log at that level, ``credentials`` says which file it gets by which name,
-    ``environment`` which variables of ours; ``is_dynamic`` that its user exists only while it runs.
+    ``last_error`` is the last line of its log at that level, ``credentials`` maps names to source files, and
+    ``environment`` contains its tmpmaild variables. If ``is_dynamic``, its user exists only while it runs.
     """
 
     name: str
@@ -42,11 +42,14 @@ class Unit(Struct, frozen=True):
     environment: dict[str, str] = {}
     is_dynamic: bool = False
     journal: str = "journalctl"
-    """The command that shows its journal, which may be one of its own."""
+    """The command that shows the unit's log, which may be in a journal namespace."""
 
 
 def read(name: str) -> Unit | None:
-    """Return a unit, None where systemd does not run or has no such unit. To be called as root, who can always ask."""
+    """Return a unit, or None if systemd is not running or has no such unit.
+
+    Call this as root, because root can always query units.
+    """
     if not (_BOOTED.is_dir() and shutil.which("systemctl")):
         return None
     names = (
@@ -85,7 +88,7 @@ def read(name: str) -> Unit | None:
 
 
 def _variables(shown: str) -> dict[str, str]:
-    """Return the variables that tmpmaild reads of an ``Environment=`` as systemctl shows it, quoted as in a shell."""
+    """Return the tmpmaild variables from ``Environment=`` as shown by systemctl, with shell quoting."""
     try:
         words = shlex.split(shown)
     except ValueError:
@@ -104,16 +107,16 @@ def _properties(unit: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _last_error(name: str, journal: tuple[str, ...]) -> str:
-    own = f"_SYSTEMD_UNIT={name}.service"  # not what systemd says of the unit, as --unit would show
+    own = f"_SYSTEMD_UNIT={name}.service"  # unlike --unit, this excludes systemd's own lines about the unit
     command = (*journal, "--quiet", "--no-pager", "--output=cat", "--boot", "--priority=err", "--lines=1")
     return _output(*command, own).strip()[:_LAST_CHARACTERS]
 
 
 def _output(*command: str) -> str:
-    """Return what a program of systemd prints, "" if it fails."""
+    """Return the output of a systemd program, or "" if it fails."""
     environ = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
     try:
-        done = subprocess.run(  # noqa: S603 - our own words
+        done = subprocess.run(  # noqa: S603 - the arguments are trusted
             command,
             env=environ,
             capture_output=True,
@@ -128,14 +131,14 @@ def _output(*command: str) -> str:
 
 
 def judged(unit: Unit, uptime_seconds: int | None) -> Iterator[Result]:
-    """Say what is wrong with a unit. ``uptime_seconds`` is that of the service that answers, None if none does."""
+    """Report a unit's problems. ``uptime_seconds`` is the uptime of the responding service, or None."""
     log = f"{unit.journal} -u {unit.name}"
     if uptime_seconds is not None:
         if unit.restarts:
             yield _restarted(unit, uptime_seconds, log)
     elif unit.active == "failed" or unit.sub == "auto-restart" or (unit.active == "activating" and unit.restarts):
         ended = [f"{unit.result}, exit status {unit.exit_status}"] if unit.result != "success" else []
-        ended += [f"tried again {counted(unit.restarts, 'time')}"] if unit.restarts else []
+        ended += [f"restarted {counted(unit.restarts, 'time')}"] if unit.restarts else []
         text = f"{unit.name}.service fails ({', '.join(ended)}){_said(unit)}"
         yield problem(_CHECK, text, f"{log}; then systemctl restart {unit.name}")
     elif unit.active == "activating":
@@ -148,11 +151,11 @@ def judged(unit: Unit, uptime_seconds: int | None) -> Iterator[Result]:
 
 def _restarted(unit: Unit, uptime_seconds: int, log: str) -> Result:
     times = counted(unit.restarts, "time")
-    text = f"{unit.name}.service was restarted after a failure {times}, {uptime_seconds} s ago for the last one"
+    text = f"{unit.name}.service was restarted {times} after a failure, most recently {uptime_seconds} s ago"
     text += _said(unit)
     if unit.restarts >= _OFTEN and uptime_seconds < _JUST_NOW_SECONDS:
         return problem(_CHECK, text, log)
-    return warning(_CHECK, text, f"{log}; systemctl restart {unit.name} begins to count anew")
+    return warning(_CHECK, text, f"{log}; systemctl restart {unit.name} resets the counter")
 
 
 def _said(unit: Unit) -> str:
