@@ -1,4 +1,4 @@
-"""What every test may use, and how the suite runs: on which event loops, on how many cores, in which surroundings."""
+"""Fixtures for all tests, and the settings of a test run: its event loops, number of workers, and environment."""
 
 import functools
 import gc
@@ -18,32 +18,33 @@ import clusters
 import peers
 from daemons import KNOWN, NO_LIMITS, Daemon, is_foreign
 
-# Machines are shared, so how long one example takes says nothing. A quarter as many as usual: there are eighty such tests.
+# On shared machines the duration of a single example is meaningless. There are eighty property tests, so each runs only
+# a quarter of Hypothesis's default number of examples.
 settings.register_profile("tmpmaild", deadline=None, max_examples=25)
-settings.register_profile("thorough", deadline=None, max_examples=1000)  # make proof WHAT=properties
+settings.register_profile("thorough", deadline=None, max_examples=1000)  # used by make proof WHAT=properties
 settings.load_profile("tmpmaild")
 
 LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
     pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
 ]
-OTHER_BROWSERS = ("firefox", "webkit")  # together at the beginning, so that one worker starts each
+OTHER_BROWSERS = ("firefox", "webkit")  # sorted first, so that each browser is started by a single worker
 SLOW_FOLDERS = ("clients", "inbox", "browser", "e2e", "pytest_plugin", "cli", "client")
 FREE_BYTES = 4 << 30
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
-# Programs, by the fixtures that start them.
+# The programs that fixtures start, by fixture name.
 STARTED_BY = {"cluster": "postgresql", "launch": "chromium", "node": "node"}
 missing = functools.cache(lambda name: name in peers.missing([name]))
 
 
 @pytest.fixture
 def anyio_backend():
-    """Return the event loop of tests that run the same on any."""
+    """Return the event loop for tests that behave the same on every event loop."""
     return ("asyncio", {"use_uvloop": True})
 
 
 def pytest_generate_tests(metafunc):
-    """Run on both event loops what is marked so, and in the system tests on both engines: nothing else sees a difference."""
+    """Run marked tests on both event loops and, in the system tests, on both engines."""
     engines = stores.ENGINES if metafunc.config.option.proof else stores.ENGINES[:1]
     for mark, fixture, each in (("both_loops", "anyio_backend", LOOPS), ("both_engines", "engine_kind", engines)):
         if metafunc.definition.get_closest_marker(mark) and fixture in metafunc.fixturenames:
@@ -51,7 +52,7 @@ def pytest_generate_tests(metafunc):
 
 
 class Clock:
-    """Unix milliseconds that pass only when told to."""
+    """A clock in Unix milliseconds that only the test advances."""
 
     def __init__(self, now_ms: int = 1_790_000_000_000) -> None:
         self.now_ms = now_ms
@@ -70,7 +71,7 @@ def clock():
 
 @pytest.fixture
 def start(request, tmp_path):
-    """Return a function that starts the daemon with settings from the environment, each time on the same database."""
+    """Return a function that starts a daemon with settings from the environment, always on the same database."""
     is_warm = not request.node.get_closest_marker("cold")
     with ExitStack() as started:
 
@@ -89,7 +90,7 @@ def start_in():
 
 @pytest.fixture(scope="session", autouse=True)
 def surroundings():
-    """Make environment and signals the same wherever the tests are run from."""
+    """Set the environment and the signals to the same values wherever the tests are started."""
     with pytest.MonkeyPatch.context() as changes:
         for name in filter(is_foreign, list(os.environ)):
             changes.delenv(name)
@@ -97,7 +98,8 @@ def surroundings():
             changes.setenv(name, value)
         ignored = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
         for number in ignored:
-            # Ignored here as before, as in the background or under nohup, but not by programs that are started.
+            # Child processes must not inherit ignored signals, for example if the tests run in the background or under
+            # nohup.
             signal.signal(number, lambda *_: None)
         yield
         for number in ignored:
@@ -106,7 +108,7 @@ def surroundings():
 
 @pytest.fixture(scope="session")
 def cluster():
-    """Return a PostgreSQL server for this worker, started when the first test asks for it."""
+    """Return a PostgreSQL server for this worker, started when the first test requests it."""
     cluster = clusters.started_cluster()
     yield cluster
     clusters.remove(cluster)
@@ -114,7 +116,7 @@ def cluster():
 
 @pytest.fixture(scope="session")
 def database(cluster):
-    """Return the URL of a database that the tests of this worker use one after the other."""
+    """Return the URL of a database that this worker's tests use in turn."""
     return cluster.parsed_url(cluster.database())
 
 
@@ -127,34 +129,38 @@ def empty(database):
 
 @pytest.fixture
 def engine_kind():
-    """Return the engine of tests that are not marked ``both_engines``."""
+    """Return the engine for tests without the ``both_engines`` mark."""
     return "sqlite"
 
 
 @pytest.fixture
 def store(engine_kind, request, tmp_path):
-    """Return an empty place for a storage."""
+    """Return the location of an empty storage."""
     if engine_kind == "sqlite":
         return stores.SqliteStore(tmp_path / "mail.db")
-    assert request.node.get_closest_marker("needs"), 'mark it needs("postgresql"), so that make test does without'
+    assert request.node.get_closest_marker("needs"), (
+        'mark the test needs("postgresql"), so that make test skips it without PostgreSQL'
+    )
     request.getfixturevalue("empty")()
     return stores.PostgresqlStore(*map(request.getfixturevalue, ("cluster", "database")))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """Use one worker more than there are cores, since tests also wait, and at most eight."""
+    """Use one more worker than there are cores, up to eight workers, because tests spend time waiting."""
     return min(len(os.sched_getaffinity(0)) + 1, 8) if config.option.numprocesses == "auto" else None
 
 
 def pytest_addoption(parser):
-    """Add the options of CI and of the system tests."""
-    parser.addoption("--all-peers", action="store_true", help="fail if a program is missing that a test needs")
-    parser.addoption("--proof", action="store_true", help="run also what is marked proof, and stories on both engines")
+    """Add the options for CI and the system tests."""
+    parser.addoption("--all-peers", action="store_true", help="fail if a program that a test needs is missing")
+    parser.addoption(
+        "--proof", action="store_true", help="also run tests marked proof, and run stories on both engines"
+    )
 
 
 def pytest_report_header(config):
-    """Say before the tests that need other programs which of them are missing, and how to install those."""
+    """Before the tests start, report which programs are missing and how to install them."""
     if config.option.markexpr != "needs":
         return None
     absent = peers.missing()
@@ -167,22 +173,25 @@ def pytest_report_header(config):
 
 
 def pytest_configure(config):
-    """Keep files in memory where there is enough, since most of what tests wait for is the disk; and compile once."""
+    """Store files in memory if enough memory is free, because tests mostly wait for the disk.
+
+    Compile modules only once.
+    """
     memory = Path("/dev/shm")
     is_chosen = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & set(os.environ)
     if not is_chosen and memory.is_dir() and shutil.disk_usage(memory).free > FREE_BYTES:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
-    # Compiled once, and not again by each of the hundreds of processes to come.
+    # Compile modules only once, not in each of several hundred processes.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Begin with the folders that take long, so that the end is many short tests, which any core can take.
+    """Run slow folders first: the short tests at the end can then be spread over all cores.
 
-    Leave out what is for the system tests. Mark what needs another program by its fixtures, or by a parameter that is the name
-    of one.
+    Deselect the tests that only run as system tests. Mark the tests that need other programs, based on their fixtures
+    and parameters.
     """
     if not config.option.proof:
         left_out = [item for item in items if item.get_closest_marker("proof")]
@@ -204,13 +213,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Look for garbage no more among what stays to the end: thousands of tests."""
+    """Exclude the thousands of objects of the collected tests from garbage collection."""
     gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Skip a test that needs a program which is missing."""
+    """Skip a test if a program that it needs is missing."""
     needed = {name for mark in item.iter_markers("needs") for name in mark.args}
     if absent := [name for name in sorted(needed) if missing(name)]:
         pytest.skip(f"needs {', '.join(absent)} (Debian: apt-get install {peers.packages(absent)})")

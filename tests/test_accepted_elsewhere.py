@@ -1,4 +1,4 @@
-"""The addresses that are given out pass the validators of the applications that they are typed into."""
+"""Our addresses pass the validators of the applications that users enter them in."""
 
 import secrets
 from pathlib import Path
@@ -16,7 +16,7 @@ DOMAIN = Config().domains[0]
 
 
 def normalised(address):
-    """Return what is left of an address by the call that pydantic's EmailStr makes; it asks no DNS."""
+    """Return an address as normalized by the call that pydantic's EmailStr makes; it does not query DNS."""
     return validate_email(address, check_deliverability=False).normalized
 
 
@@ -25,13 +25,13 @@ def test_a_random_address_at_the_default_domain_is_accepted():
     assert normalised(address) == address
 
 
-def test_the_default_domain_is_the_one_that_the_validators_of_node_are_tried_with():
+def test_the_node_validators_are_tested_with_the_default_domain():
     tests = Path(__file__).parents[1] / "clients/typescript/test/validators.test.mjs"
     assert f'const DOMAIN = "{DOMAIN}";' in tests.read_text()
 
 
 @given(st.text("abz019._-", min_size=3, max_size=64))
-def test_every_name_that_can_be_chosen_is_accepted(name):
+def test_every_selectable_local_part_is_accepted(name):
     try:
         chosen = check_local_part(name)
     except LocalPartError:
@@ -45,7 +45,7 @@ def test_a_tag_is_accepted_and_kept():
 
 @pytest.mark.parametrize("domain", ["x.test", "x.local", "x.localhost", "x.invalid", "x.onion", "x.arpa", "mail"])
 def test_other_reserved_domains_and_names_without_a_dot_are_refused(domain):
-    """``docs/testing.md`` says so: a reader who sets one of them for tests must know."""
+    """``docs/testing.md`` states this, because users who choose one of these domains for tests must know about it."""
     with pytest.raises(EmailSyntaxError):
         normalised(f"ada@{domain}")
     name = "@localhost" if "." not in domain else domain.removeprefix("x")

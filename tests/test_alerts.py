@@ -1,4 +1,4 @@
-"""Each rule of docs/monitoring/alerts.yml fires when it should and is silent before, as Prometheus reads it."""
+"""Each rule of docs/monitoring/alerts.yml fires when it should and not earlier, according to Prometheus."""
 
 import json
 import re
@@ -14,7 +14,8 @@ RULES = Path(__file__).parents[1] / "docs/monitoring/alerts.yml"
 GROUPS = yaml.safe_load(RULES.read_text())["groups"]
 ALERTS = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
 JOB = {"job": "tmpmaild", "instance": "one:9025"}
-# The values of each metric by the minute: while all is well, and when it is not. 2592000 s are 30 days. "+60x30" goes on for 30 minutes by 60 each.
+# The values of each metric per minute: in normal operation, and in case of a problem. 2592000 s are 30 days. "+60x30"
+# means 30 more minutes, each of which adds 60.
 CASES = {
     "TmpmaildDown": [("up", {}, "1x60", "0x60")],
     "TmpmaildRestarts": [("process_start_time_seconds", {}, "100x60", "100+60x60"), ("up", {}, "1x60", "1x60")],
@@ -46,8 +47,8 @@ CASES = {
     "TmpmaildClockWrong": [("tmpmaild_storage_clock_offset_seconds", {}, "0.1x60", "-30x60")],
     "TmpmaildPostmasterFull": [("tmpmaild_postmaster_used_ratio", {}, "0.2x60", "0.9x60")],
 }
-WITHOUT_INSTANCE = {"TmpmaildFaults"}  # it adds up
-# Besides what the table has: one that is up for moments only, and a fault that is the first of its kind.
+WITHOUT_INSTANCE = {"TmpmaildFaults"}  # This rule sums over instances.
+# Cases in addition to the table: a daemon that is up only briefly, and the first fault of its kind.
 ALSO = [
     ("TmpmaildPostmasterFull", [("tmpmaild_postmaster_given_way_total", {}, "0x10 0+1x50")], 30),
     ("TmpmaildRestarts", [("up", {}, "1x40 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1")], 55),
@@ -77,7 +78,7 @@ def a_test(alert, inputs, *, minutes, fires, labels=None):
 
 
 @pytest.mark.needs("prometheus")
-def test_each_rule_fires_when_it_should_and_is_silent_before(tmp_path):
+def test_each_rule_fires_when_it_should_and_not_earlier(tmp_path):
     tests = []
     for alert, numbers in CASES.items():
         minutes = 90 if ALERTS[alert].get("for") == "1h" else 50 if alert == "TmpmaildClockJumps" else 30

@@ -1,4 +1,4 @@
-"""The repository of packages is one that Debian's own apt takes, as the documentation says, and only with its signature."""
+"""Debian's own apt accepts the package repository, set up as documented, but only with its signature."""
 
 import functools
 import http.server
@@ -40,7 +40,7 @@ def package(folder, version, architecture):
 
 @pytest.fixture
 def url(tmp_path):
-    """Serve the repository as any web server does."""
+    """Serve the repository as an ordinary web server does."""
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "dist/apt"))
     handler.log_message = lambda *_: None
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -51,7 +51,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def apt_get(tmp_path, url):
-    """Return a function that calls apt as of a machine that has the source of the documentation and no other."""
+    """Return a function that calls apt as on a machine whose only package source is the documented one."""
     (source,) = re.findall(r"^(Types: deb\n.*?)^END", OPERATIONS, re.MULTILINE | re.DOTALL)
     root = tmp_path / "machine"
     for name in ("lists/partial", "cache/archives/partial", "sources.list.d", "parts"):
@@ -80,13 +80,13 @@ def apt_get(tmp_path, url):
     return apt_get
 
 
-def test_apt_takes_the_newest_package_of_its_architecture(tmp_path, key, apt_get):
+def test_apt_selects_the_newest_package_for_its_architecture(tmp_path, key, apt_get):
     dist = tmp_path / "dist"
     for version in ("1.0", "1.1"):
         for architecture in apt.ARCHITECTURES:
             package(dist, version, architecture)
     first = apt.build(dist, dist / "apt", key)
-    os.utime(first / "dists/stable/InRelease", (0, 0))  # the server says when it changed, in whole seconds
+    os.utime(first / "dists/stable/InRelease", (0, 0))  # the server reports the modification time in whole seconds
     apt_get("update", "--error-on=any")
     said = apt_get("install", "--print-uris", "--yes", "tmpmaild").stdout
     assert "/pool/tmpmaild_1.1_arm64.deb" in said
@@ -96,7 +96,7 @@ def test_apt_takes_the_newest_package_of_its_architecture(tmp_path, key, apt_get
     assert "/pool/tmpmaild_1.2_arm64.deb" in apt_get("install", "--print-uris", "--yes", "tmpmaild").stdout
 
 
-def test_what_was_changed_after_it_was_signed_is_refused(tmp_path, key, apt_get):
+def test_files_changed_after_signing_are_refused(tmp_path, key, apt_get):
     dist = tmp_path / "dist"
     package(dist, "1.0", "arm64")
     release = apt.build(dist, dist / "apt", key) / "dists/stable/InRelease"

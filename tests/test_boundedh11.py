@@ -1,4 +1,4 @@
-"""What h11 is handed, and that within the bounds it is handed everything: requests here, answers in ``webhooks``."""
+"""The input that h11 receives: everything within the limits and nothing beyond. ``tests/webhooks`` covers responses."""
 
 import itertools
 
@@ -28,7 +28,7 @@ BEFORE = {
 
 
 def receive(connection, octets, cuts=()):
-    """Return the events of what comes in pieces, answering each request when it is complete; the last may be an error."""
+    """Return the events for input in pieces, responding to each complete request; the last event may be an error."""
     events = []
     places = [0, *sorted(cuts), len(octets)]
     for start, end in itertools.pairwise(places):
@@ -55,7 +55,7 @@ def refusal(octets, cuts=()):
 
 @pytest.fixture
 def handed(monkeypatch):
-    """Return the lines of each header and trailer that h11's parsers have been handed."""
+    """Return the lines of each header and trailer that h11's parsers receive."""
     lines_of = []
     original = ReceiveBuffer.maybe_extract_lines
 
@@ -72,21 +72,21 @@ def handed(monkeypatch):
 @pytest.mark.parametrize("end", [b"\r\n", b""], ids=["ended", "endless"])
 @pytest.mark.parametrize("too_large", TOO_LARGE)
 @pytest.mark.parametrize("before", BEFORE)
-def test_h11_is_handed_nothing_of_a_header_that_is_too_large(handed, before, too_large, end):
+def test_h11_receives_no_part_of_a_header_that_is_too_large(handed, before, too_large, end):
     assert refusal(BEFORE[before] + START + TOO_LARGE[too_large] + end) == 431
     assert [lines for lines in handed if len(lines) > 3] == []
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 @pytest.mark.parametrize("too_large", TOO_LARGE)
-def test_h11_is_handed_nothing_of_it_however_it_is_cut(handed, too_large, step):
+def test_h11_receives_no_part_of_it_whatever_the_chunk_sizes(handed, too_large, step):
     octets = PLAIN + START + TOO_LARGE[too_large]
     assert refusal(octets + b"\r\n", range(step, len(octets), step)) == 431
     assert sum(map(len, handed)) == 2
 
 
 @pytest.mark.parametrize("too_large", TOO_LARGE)
-def test_trailers_have_the_bounds_of_headers(handed, too_large):
+def test_trailers_have_the_same_limits_as_headers(handed, too_large):
     assert refusal(CHUNKED + b"1\r\nx\r\n0\r\n" + TOO_LARGE[too_large] + b"\r\n") == 431
     assert len(handed) == 1
 
@@ -100,7 +100,7 @@ def test_trailers_have_the_bounds_of_headers(handed, too_large):
         (START + b"a: " + b"x" * (MAX_HEADER_BYTES - len(START) - 6) + b"\r\n\r\n", False),
     ],
 )
-def test_a_header_has_a_hundred_fields_and_16_kib_and_what_follows_does_not_count(header, fits):
+def test_a_header_may_have_100_fields_and_16_kib_excluding_later_data(header, fits):
     if fits:
         assert len(receive(BoundedConnection(h11.SERVER), header + PLAIN * 1000)) == 2002
     else:
@@ -108,7 +108,7 @@ def test_a_header_has_a_hundred_fields_and_16_kib_and_what_follows_does_not_coun
 
 
 class Noting:
-    """A pattern that notes how long what it is given is."""
+    """A pattern that records the length of its longest input."""
 
     def __init__(self, pattern):
         self._pattern = pattern
@@ -130,12 +130,12 @@ def test_a_line_on_which_h11_takes_quadratic_time_never_reaches_its_pattern(monk
 
 @pytest.mark.parametrize("step", [1, 100, 100_000])
 @pytest.mark.parametrize("line", [b"1;" + b" " * 9000 + b"\nx\r\n", b"1;" + b"x" * 300, b"1" * 300 + b"\r\n"], ids=len)
-def test_a_line_before_a_chunk_is_short(line, step):
+def test_the_length_of_a_chunk_size_line_is_limited(line, step):
     octets = CHUNKED + b"1;extension\r\nx\r\n" + line
     assert refusal(octets, range(step, len(octets), step)) == 400
 
 
-def test_a_body_has_so_many_chunks_and_the_next_body_as_many():
+def test_the_number_of_chunks_is_limited_for_each_body():
     body = b"1\r\nx\r\n" * 250 + b"0\r\n\r\n"
     events = receive(BoundedConnection(h11.SERVER), (CHUNKED + body) * 3)
     assert sum(type(event) is h11.Data for event in events) == 750
@@ -143,7 +143,7 @@ def test_a_body_has_so_many_chunks_and_the_next_body_as_many():
 
 
 class Watched(bytearray):
-    """Counts the octets that are looked through."""
+    """Counts the bytes that are scanned."""
 
     looked_through = 0
 
@@ -154,14 +154,14 @@ class Watched(bytearray):
 
 
 @pytest.mark.parametrize("octets", [START + b"a:\n" * 90, START + b"a: " + b"x" * 16_000])
-def test_a_header_that_trickles_is_looked_through_once(octets):
+def test_a_header_that_arrives_slowly_is_scanned_only_once(octets):
     connection = BoundedConnection(h11.SERVER)
     watched = connection._receive_buffer._data = Watched()
     receive(connection, octets, range(1, len(octets)))
     assert watched.looked_through == len(octets)
 
 
-def test_a_flood_of_small_requests_is_not_looked_through_again_and_again():
+def test_a_flood_of_small_requests_is_not_scanned_repeatedly():
     connection = BoundedConnection(h11.SERVER)
     watched = connection._receive_buffer._data = Watched()
     receive(connection, PLAIN * 1000)
@@ -189,9 +189,9 @@ def outcome(connection, octets, cuts):
 @given(
     start=st.sampled_from([b"", PLAIN, START, CHUNKED]), lines=STREAM, cuts=st.lists(st.integers(0, 400), max_size=4)
 )
-def test_within_the_bounds_nothing_is_read_otherwise_than_by_h11(start, lines, cuts):
+def test_input_within_the_limits_is_parsed_exactly_as_by_h11(start, lines, cuts):
     octets = start + b"".join(lines)
-    # A line before a chunk may have so many octets.
+    # The maximum length of a chunk-size line, in bytes.
     assume(b"chunked" not in octets or max(map(len, octets.split(b"\r\n"))) < 256)
     cuts = [cut for cut in cuts if cut < len(octets)]
     found = outcome(BoundedConnection(h11.SERVER), octets, cuts)

@@ -1,4 +1,4 @@
-"""Who a client is: what is limited as one, and whom X-Forwarded-For is believed about."""
+"""The identity of a client, to which limits apply, and the peers whose X-Forwarded-For is trusted."""
 
 from ipaddress import ip_network
 
@@ -24,7 +24,7 @@ TRUSTED = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
         (LOCAL, LOCAL),
     ],
 )
-def test_a_client_is_an_ipv4_address_or_a_64(ip, name):
+def test_a_client_is_an_ipv4_address_or_an_ipv6_64_network(ip, name):
     assert client_name(ip) == name
 
 
@@ -40,7 +40,7 @@ def test_a_client_is_an_ipv4_address_or_a_64(ip, name):
         (LOCAL, False),
     ],
 )
-def test_an_address_belongs_to_a_network_however_it_is_written(ip, inside):
+def test_an_address_belongs_to_a_network_in_any_notation(ip, inside):
     assert belongs(ip, TRUSTED) is inside
     assert belongs(ip, []) is False
 
@@ -49,14 +49,14 @@ def test_an_address_belongs_to_a_network_however_it_is_written(ip, inside):
     ("peer", "forwarded_for", "ip"),
     [
         ("192.0.2.1", [], "192.0.2.1"),
-        ("192.0.2.1", ["198.51.100.1"], "192.0.2.1"),  # the peer is nobody to believe
+        ("192.0.2.1", ["198.51.100.1"], "192.0.2.1"),  # the peer is not trusted
         ("10.0.0.1", [], "10.0.0.1"),
         ("10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
-        ("10.0.0.1", ["1.1.1.1", "198.51.100.1"], "198.51.100.1"),  # what the client made up stands on the left
+        ("10.0.0.1", ["1.1.1.1", "198.51.100.1"], "198.51.100.1"),  # entries forged by the client are on the left
         ("10.0.0.1", ["1.1.1.1", "198.51.100.1", "10.0.0.2"], "198.51.100.1"),
-        ("10.0.0.1", ["10.0.0.3", "198.51.100.1", "10.0.0.2"], "198.51.100.1"),  # made up as a proxy of ours
+        ("10.0.0.1", ["10.0.0.3", "198.51.100.1", "10.0.0.2"], "198.51.100.1"),  # forged to look like our proxy
         ("10.0.0.1", ["10.0.0.3", "10.0.0.2"], "10.0.0.3"),
-        ("10.0.0.1", ["198.51.100.1", "junk", "10.0.0.2"], "10.0.0.2"),  # nothing past junk is believed
+        ("10.0.0.1", ["198.51.100.1", "junk", "10.0.0.2"], "10.0.0.2"),  # an invalid entry ends the search
         ("10.0.0.1", ["198.51.100.1", ""], "10.0.0.1"),
         ("10.0.0.1", [" 198.51.100.1 "], "198.51.100.1"),
         ("::ffff:10.0.0.1", ["::ffff:198.51.100.1"], "198.51.100.1"),
@@ -69,7 +69,7 @@ def test_an_address_belongs_to_a_network_however_it_is_written(ip, inside):
         (LOCAL, ["1.1.1.1", "198.51.100.1"], "198.51.100.1"),
     ],
 )
-def test_the_client_is_the_right_most_hop_that_no_trusted_proxy_vouches_past(peer, forwarded_for, ip):
+def test_the_client_is_the_right_most_hop_not_added_by_a_trusted_proxy(peer, forwarded_for, ip):
     assert client_ip(peer, forwarded_for, TRUSTED)[0] == ip
 
 
@@ -104,15 +104,15 @@ NO_HOPS += ["unix:", "for=203.0.113.5", "203.0.113.5 203.0.113.6", "2001:db8::7:
 
 
 @pytest.mark.parametrize(("hop", "ip"), HOPS.items())
-def test_a_hop_is_read_as_proxies_write_it(hop, ip):
+def test_a_hop_is_parsed_in_the_notations_that_proxies_use(hop, ip):
     assert client_ip("10.0.0.1", [hop], TRUSTED) == (ip, False)
     assert client_ip("10.0.0.1", ["198.51.100.1", hop, "10.0.0.2:443"], TRUSTED) == (ip, False)
 
 
 @pytest.mark.parametrize("hop", NO_HOPS)
-def test_a_hop_that_is_no_address_is_told_and_the_proxy_is_the_client(hop):
+def test_a_hop_that_is_not_an_address_is_reported_and_the_proxy_is_the_client(hop):
     assert client_ip("10.0.0.1", ["198.51.100.1", hop], TRUSTED) == ("10.0.0.1", True)
-    assert client_ip("10.0.0.1", [hop, "198.51.100.1"], TRUSTED) == ("198.51.100.1", False)  # the client may write that
+    assert client_ip("10.0.0.1", [hop, "198.51.100.1"], TRUSTED) == ("198.51.100.1", False)  # the client may forge this
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_hop_that_is_no_address_is_told_and_the_proxy_is_the_client(hop):
         ("::/0", "::/0"),
     ],
 )
-def test_a_mapped_network_is_that_ipv4_network(text, network):
+def test_an_ipv4_mapped_network_equals_the_ipv4_network(text, network):
     assert str(parse_network(text)) == network
     (host,) = [parse_network(text)[0]]
     assert belongs(str(host), [parse_network(text)])

@@ -1,4 +1,4 @@
-"""What can be held of Containerfile, compose.yaml and docs/proxy without building or starting anything."""
+"""Checks of Containerfile, compose.yaml and docs/proxy that need no build and no running service."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def port(listen):
     return listen.rpartition(":")[2]
 
 
-def test_the_script_knows_every_instruction():
+def test_the_script_supports_every_instruction():
     known = {"FROM", "COPY", "RUN", *chroot_image._CONFIGURES}
     assert {name for name, _ in STEPS} <= known
 
@@ -46,20 +46,20 @@ def test_settings_from_the_environment_are_keys_of_the_configuration():
     assert set(keys) <= set(validators_by_key())
 
 
-def test_a_database_server_and_a_resolver_can_be_named_by_a_variable_alone():
+def test_a_database_server_and_a_resolver_can_be_set_by_variables_alone():
     given = {name: value for name, value in ENV.items() if name.startswith("TMPMAILD_")}
     config = configfile.load(None, {**given, "TMPMAILD_STORAGE__URL": "postgresql://tmpmaild@db.example.org/tmpmaild"})
     assert config.storage.url
     assert any(name == "RUN" and "[postgresql,senders]" in rest for name, rest in STEPS)
 
 
-def test_who_caddy_says_a_client_is_counts_and_nobody_else():
+def test_only_caddy_is_trusted_to_name_the_client():
     address = CADDY["networks"]["default"]["ipv4_address"]
     assert OURS["environment"]["TMPMAILD_HTTP__TRUSTED_PROXIES"] == f"{address}/32"
     assert set(re.findall(r"\{\$(\w+)", (ROOT / "docs/proxy/Caddyfile").read_text())) == set(CADDY["environment"])
 
 
-def test_the_daemon_gets_signals_and_its_health_is_asked_where_it_is_told():
+def test_the_image_runs_the_daemon_directly_as_an_unprivileged_user_with_a_health_check():
     assert json.loads(SETTINGS["ENTRYPOINT"] + "\n") == ["/opt/tmpmaild/bin/tmpmaild"]
     assert json.loads(SETTINGS["CMD"]) == ["serve"]
     assert f"http://{ENV['TMPMAILD_METRICS__LISTEN']}/readyz" in SETTINGS["HEALTHCHECK"]
@@ -68,14 +68,14 @@ def test_the_daemon_gets_signals_and_its_health_is_asked_where_it_is_told():
 
 
 @pytest.mark.parametrize("name", [".containerignore", ".dockerignore"])
-def test_what_is_copied_is_not_ignored_and_all_else_is(name):
+def test_only_copied_files_are_not_ignored(name):
     lines = (ROOT / name).read_text().splitlines()
     copied = [rest.split()[:-1] for step, rest in STEPS if step == "COPY" and "--from=" not in rest]
     assert "*" in lines
     assert {one[1:] for one in lines if one.startswith("!")} == {file for files in copied for file in files}
 
 
-def test_every_mounted_file_is_there():
+def test_every_mounted_file_exists():
     mounted = [one.split(":")[0] for one in CADDY["volumes"] if one.startswith("./")]
     assert mounted
     assert [one for one in mounted if not (ROOT / one).is_file()] == []

@@ -1,4 +1,4 @@
-"""What the package imports is what ``pyproject.toml`` declares, no less and no more, and each minimum has its reason."""
+"""``pyproject.toml`` declares exactly what the package imports, and each minimum version has a reason."""
 
 import ast
 import re
@@ -17,15 +17,15 @@ import tmpmaild
 PACKAGE = Path(tmpmaild.__file__).parent
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent / "pyproject.toml"
-distributions = cache(packages_distributions)  # it looks at each file of each package
+distributions = cache(packages_distributions)  # slow: it examines every file of every package
 PYTHON_OF_DEBIAN_12 = "3.11.2"
-OPTIONAL = {"allure", "allure-python-commons", "allure-pytest"}  # inboxes.py imports it when its option was given
+OPTIONAL = {"allure", "allure-python-commons", "allure-pytest"}  # inboxes.py imports this module if its option is set
 IN_CLIENT = (
     "client",
     "cli",
     "mcp_server",
     "pytest_plugin",
-)  # some commands say what to install, see cli/test_main.py
+)  # some commands report what to install; see cli/test_main.py
 
 
 def normal(name):
@@ -40,14 +40,14 @@ def declared(*extras):
 
 @cache
 def imports_in(path):
-    """Return the statements of a module that import, but not from its siblings."""
+    """Return the import statements of a module, except imports of sibling modules."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     absolute = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
     return absolute + [node for node in nodes if isinstance(node, ast.Import)]
 
 
 def imported(paths):
-    """Return the distributions that modules import from, each with the modules that do."""
+    """Return the distributions that are imported, each with the modules that import it."""
     found = {}
     for path in paths:
         for node in imports_in(path):
@@ -68,7 +68,7 @@ def undeclared(imports, *, known):
     return {name: paths for name, paths in imports.items() if name not in known}
 
 
-def test_a_server_needs_no_more_than_is_installed_with_it():
+def test_a_server_imports_only_its_own_dependencies():
     imports = imported(modules(of_the_client=False))
     assert undeclared(imports, known=declared("postgresql", "senders")) == {}
     for name in declared("senders") - declared():
@@ -76,30 +76,30 @@ def test_a_server_needs_no_more_than_is_installed_with_it():
     assert all("/storage/postgresql/" in path for path in imports["asyncpg"])
 
 
-def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loads_it():
+def test_client_and_commands_need_their_extra_and_the_plugin_also_pytest():
     imports = imported(modules(of_the_client=True))
     assert undeclared(imports, known=declared("client", "dns", "mcp", "tls") | {"pytest"} | OPTIONAL) == {}
     assert all("pytest_plugin" in path for path in imports["pytest"])
 
 
-def test_nothing_is_declared_that_nothing_imports():
+def test_every_declared_dependency_is_imported():
     assert declared("client", "dns", "mcp", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == set()
 
 
-def test_what_is_pinned_runs_on_the_oldest_python():
+def test_pinned_versions_run_on_the_oldest_python():
     needed = {one.name: one.metadata.get("Requires-Python") for one in installed()}
     assert {
         name: versions for name, versions in needed.items() if PYTHON_OF_DEBIAN_12 not in SpecifierSet(versions or "")
     } == {}
 
 
-def test_every_minimum_says_its_reason():
+def test_every_minimum_version_has_a_reason():
     lines = re.search(r"^dependencies = \[\n(.*?)^\]", PROJECT.read_text(), re.DOTALL | re.MULTILINE)[1].splitlines()
     assert [line for line in lines if not re.fullmatch(r' +"[A-Za-z0-9-]+>=[^"]+", +# .+', line)] == []
 
 
 @pytest.mark.parametrize(("source", "name"), [("import h11", "h11"), ("from starlette.types import Send", "starlette")])
-def test_an_import_is_found_wherever_it_stands(tmp_path, source, name):
+def test_an_import_is_found_anywhere_in_a_module(tmp_path, source, name):
     module = tmp_path / "module.py"
     module.write_text(f"def function():\n    {source}\n    import json\n    from . import sibling\n")
     assert imported([module]) == {name: {str(module)}}

@@ -1,4 +1,4 @@
-"""The documentation says what is true: its commands run, its routes, codes, commands and links exist."""
+"""The documentation is correct: its commands run, and its routes, codes, commands and links exist."""
 
 import ast
 import os
@@ -35,19 +35,20 @@ README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 API = (ROOT / "docs/api.md").read_text()
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-# Files that a reader makes, and one that the server makes of a language.
-KINDS = (".md", ".py", ".toml", ".txt", ".ts", ".yaml")  # that name our commands
-NAMES_OF_OTHERS = {"release-notes.md", "cypress/e2e/sign-up.cy.js", "jest.config.js", "messages.js"}
+KINDS = (".md", ".py", ".toml", ".txt", ".ts", ".yaml")  # Types of files that mention our commands.
+# Files that the reader creates, and a file that the server generates for each language.
+CYPRESS = {"cypress/e2e/sign-up.cy.js", "cypress/support/e2e.js"}
+NAMES_OF_OTHERS = {"release-notes.md", *CYPRESS, "jest.config.js", "messages.js", "receiver.py"}
 
 
-def test_every_route_stands_in_the_api_reference():
+def test_every_route_is_in_the_api_reference():
     asked = {f"`{operation.method} {operation.path}`" for operation in OPERATIONS}
     assert [one for one in asked if one not in API] == []
     documented = set(re.findall(r"^\| (`[A-Z]+ /[^`]*`)", API, re.MULTILINE))
     assert documented - asked == {"`GET /`", "`GET /docs`", "`GET /problems/{code}`"}
 
 
-def test_every_parameter_and_member_stands_in_the_api_reference():
+def test_every_parameter_and_member_is_in_the_api_reference():
     kinds = [kind for module in (requests, schemas) for kind in vars(module).values() if isinstance(kind, type)]
     ours = [kind for kind in kinds if kind.__module__ in (requests.__name__, schemas.__name__)]
     structs = [kind for kind in ours if issubclass(kind, Struct) and not kind.__name__.startswith("_")]
@@ -56,7 +57,7 @@ def test_every_parameter_and_member_stands_in_the_api_reference():
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", API)] == []
 
 
-def test_every_problem_stands_in_the_api_reference_with_its_status():
+def test_every_problem_is_in_the_api_reference_with_its_status():
     rows = dict(re.findall(r"^\| (\d{3}) \| (.*) \|$", API, re.MULTILINE))
     missing = [code for code, problem in PROBLEMS.items() if f"`{code}`" not in rows.get(str(problem.status), "")]
     assert missing == []
@@ -64,19 +65,19 @@ def test_every_problem_stands_in_the_api_reference_with_its_status():
     assert documented - PROBLEMS.keys() == set()
 
 
-def test_the_keys_that_need_a_restart_are_named():
+def test_keys_that_need_a_restart_are_documented():
     text = (ROOT / "docs/configuration.md").read_text()
     items = re.findall(r"^- `([\w.]+)` (.*?)$(?!\n )", text, re.MULTILINE | re.DOTALL)
     assert {key for key, item in items if item.endswith("*Restart.*")} == set(keys_at_start())
 
 
-def test_every_command_stands_in_the_documentation():
+def test_every_command_is_documented():
     text = README + (ROOT / "docs/operations.md").read_text() + (ROOT / "docs/commands.md").read_text()
     assert [name for name in main.commands if name not in text] == []
 
 
-def test_every_shell_block_of_the_operator_is_run_somewhere():
-    """A block below another heading needs an entry here: the test that runs it, or why none can."""
+def test_every_shell_block_for_operators_is_run_by_a_test():
+    """A block below any other heading needs an entry here: the test that runs it, or the reason why no test does."""
     elsewhere = {"Try it": "tests/e2e/test_readme.py", "In your tests": "tests/e2e/test_readme.py"}
     proof = (ROOT / "tests/system/test_install.py").read_text()
     assert 'shell_blocks("docs/operations.md")' in proof
@@ -87,7 +88,7 @@ def test_every_shell_block_of_the_operator_is_run_somewhere():
     assert len(shell_blocks("docs/operations.md")) == fences
 
 
-def test_the_files_that_the_operator_copies_are_there_and_good():
+def test_the_files_that_operators_copy_exist_and_are_valid():
     text = README + (ROOT / "docs/operations.md").read_text()
     copied = set(re.findall(r"/opt/tmpmaild/src/([\w./-]+)", text))
     assert [name for name in copied if not (ROOT / name).exists()] == []
@@ -95,13 +96,13 @@ def test_the_files_that_the_operator_copies_are_there_and_good():
     assert {"Caddyfile", "nginx.conf"} <= examples <= deb.examples().keys()
 
 
-def test_the_configuration_of_a_server_says_what_to_edit_and_is_good_then(tmp_path):
+def test_the_server_configuration_marks_what_to_edit_and_is_valid_afterwards(tmp_path):
     place = tmp_path / "config.toml"
     text = (ROOT / "systemd/config.toml").read_text()
     place.write_text(text)
     with pytest.raises(ConfigError, match=r"domains\[0\]: expected a domain name, found '<your domain>'"):
         configfile.load(place, {})
-    # All lines that have the name, as the README does it, or the first one alone.
+    # Replace the name in all lines, as the README instructs, or only in the first line.
     place.write_text(
         re.sub(r"^#(.*<your domain>)", r"\1", text, flags=re.MULTILINE).replace("<your domain>", "a.example")
     )
@@ -113,12 +114,25 @@ def test_the_configuration_of_a_server_says_what_to_edit_and_is_good_then(tmp_pa
     assert config.http.trusted_proxies
 
 
-def test_every_command_of_make_that_is_named_exists():
-    """In backticks anywhere, in the shell blocks of documents, and in what CI runs; system tests by their names as well."""
+def test_every_table_has_a_line_below_its_header_and_rows_of_the_same_length():
+    """Without this line, a page shows the rows as text; a row may not continue on the next line."""
+    for page in DOCUMENTS:
+        text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for table in re.findall(r"^\|.*\n(?:.+\n)*", text, re.MULTILINE):
+            header, below, *rows = table.splitlines()
+            assert re.fullmatch(r"\|(:?-+:?\|)+", below), f"{page.name}: {header}"
+            columns = below.count("|")
+            for row in (header, *rows):
+                assert len(re.findall(r"(?<!\\)\|", row)) == columns, f"{page.name}: {row}"
+
+
+def test_every_documented_make_target_exists():
+    """Checks inline code, shell blocks in documents, CI scripts, and the names of system tests."""
     ci = "".join(path.read_text() for path in (*(ROOT / ".github").rglob("*.*"), ROOT / ".ci/run"))
     texts = [path.read_text() for path in _files() if path.suffix in KINDS and path.name != "CHANGELOG.md"]
     blocks = [block for text in texts for block in re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {
+        ".venv/.run",
         ".venv/.dev",
         ".venv/.proofs",
     }
@@ -130,7 +144,7 @@ def test_every_command_of_make_that_is_named_exists():
     assert {name for names in proofs for name in names.strip('"').split()} - prove.PROOFS.keys() == set()
 
 
-def test_every_proof_and_target_stands_in_the_list_of_commands():
+def test_every_proof_and_target_is_in_the_list_of_commands():
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     assert re.findall(r"^  make ([a-z-]+) +\S", listed, re.MULTILINE) == targets
@@ -139,7 +153,7 @@ def test_every_proof_and_target_stands_in_the_list_of_commands():
     assert run == {str(path.relative_to(ROOT)) for path in (ROOT / "tests/system").glob("test_*.py")}
 
 
-def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks():
+def test_the_issue_forms_and_the_commit_hook_are_valid():
     forms = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/ISSUE_TEMPLATE").iterdir()}
     asked = [element for form in forms.values() for element in form.get("body", ())]
     assert {element["type"] for element in asked} == {"textarea", "input"}
@@ -151,20 +165,20 @@ def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks()
 
 
 def _anchors(page):
-    """Return what links can lead to on a page, as GitHub names it."""
+    """Return the link targets of a page, with GitHub's names."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {"", *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_relative_link_leads_somewhere(path):
+def test_every_relative_link_has_a_target(path):
     links = re.findall(r"\]\((?!https://)([^)#]*)#?([^)]*)\)", path.read_text())
     assert [link for link, _ in links if not (path.parent / link).exists()] == []
     led = [(path.parent / link if link else path, anchor) for link, anchor in links if anchor]
     assert [(target.name, anchor) for target, anchor in led if anchor not in _anchors(target.read_text())] == []
 
 
-def test_every_file_that_the_architecture_names_exists():
+def test_every_file_in_the_architecture_page_exists():
     text = (ROOT / "docs/architecture.md").read_text()
     named = re.findall(r"`([\w-][\w./-]*(?:/|\.(?:js|json|md|py|toml)))`", text)
     assert len(set(named)) > 70
@@ -172,14 +186,14 @@ def test_every_file_that_the_architecture_names_exists():
 
 
 def _files():
-    """Yield every file of the project, not what is installed or built beside it."""
+    """Yield every file of the project, except installed and built files."""
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name[0] != "." and name not in ("node_modules", "dist", "build")]
         yield from (Path(folder, name) for name in names)
 
 
-def test_every_module_and_page_that_is_named_exists():
-    """In documents, docstrings and comments; a name may leave out the folders before it."""
+def test_every_module_and_page_that_is_mentioned_exists():
+    """Checks documents, docstrings and comments; a path may omit its leading folders."""
     files = {path.relative_to(ROOT): path for path in _files()}
     known = {"/".join(path.parts[at:]) for path in files for at in range(len(path.parts))} | NAMES_OF_OTHERS
     missing = []
@@ -190,7 +204,7 @@ def test_every_module_and_page_that_is_named_exists():
     assert missing == []
 
 
-def test_what_a_comment_says_to_see_is_there():
+def test_every_reference_in_a_comment_exists():
     for folder in ("tmpmaild", "clients/typescript/src"):
         paths = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".js", ".ts")]
         sources = "\n".join(path.read_text() for path in paths)
@@ -207,7 +221,7 @@ ATTACKS = {
 
 
 def _answers():
-    """Yield what the tables of ``docs/security.md`` say of each attack: its name, settings, their defaults."""
+    """Yield each attack in the tables of ``docs/security.md``: its name, its settings and their defaults."""
     text = (ROOT / "docs/security.md").read_text()
     for rows in re.findall(r"^\| attack \| defence \|\n\|-.*\n((?:\|.*\n)+)", text, re.MULTILINE):
         for row in rows.splitlines():
@@ -215,7 +229,7 @@ def _answers():
             yield attack, *zip(*re.findall(r"`([\w.]+)`: `(.*?)`", answer), strict=True)
 
 
-def test_every_attack_has_an_answer_that_a_test_shows():
+def test_every_attack_has_a_defence_with_a_test():
     assert list(ATTACKS) == [attack for attack, *_ in _answers()]
     assert [attack for attack, tests in ATTACKS.items() if not tests] == []
     found = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
@@ -223,7 +237,7 @@ def test_every_attack_has_an_answer_that_a_test_shows():
     assert [name for name in named if f"def {name[1]}(" not in found.get(ROOT / "tests" / name[0], "")] == []
 
 
-def test_every_setting_against_an_attack_has_the_default_that_is_told():
+def test_every_setting_against_an_attack_has_the_documented_default():
     tree, unit = msgspec.to_builtins(Config()), (ROOT / "systemd/tmpmaild.service").read_text()
 
     def default(setting):
@@ -242,7 +256,7 @@ def test_every_setting_against_an_attack_has_the_default_that_is_told():
         assert told == [list(value) if isinstance(value, tuple) else value for value in real], attack
 
 
-def test_every_known_issue_says_what_helps_and_quotes_the_log_as_it_is():
+def test_every_known_issue_has_a_remedy_and_quotes_the_log_exactly():
     text = (ROOT / "docs/known-issues.md").read_text()
     rows = re.findall(r"^\| (?!\*\*|what |-)(.+?) \|(.*?)\|(.*?)\|$", text, re.MULTILINE)
     assert len(rows) > 10
@@ -255,11 +269,11 @@ def test_every_known_issue_says_what_helps_and_quotes_the_log_as_it_is():
     assert [text for text in quoted if text not in said] == []
 
 
-def test_every_decision_stands_once_and_says_what_would_change_it():
+def test_every_decision_is_listed_once_with_a_reason_to_reconsider_it():
     entries = re.split(r"^### ", (ROOT / "docs/decisions.md").read_text(), flags=re.MULTILINE)[1:]
     titles = [entry.partition("\n")[0] for entry in entries]
     assert len(set(titles)) == len(titles) > 20
-    assert [title for title, entry in zip(titles, entries, strict=True) if "*Would change it:*" not in entry] == []
+    assert [title for title, entry in zip(titles, entries, strict=True) if "*Reason to reconsider:*" not in entry] == []
 
 
 def test_the_version_is_the_same_everywhere():
@@ -299,14 +313,14 @@ def test_nothing_is_installed_from_a_registry_without_its_hash():
     assert [line for line in installing if not any(word in line for word in checked)] == []
 
 
-def test_the_socket_units_have_the_names_that_the_program_knows():
+def test_the_socket_units_have_the_names_that_the_program_expects():
     units = sorted(unit for unit in (ROOT / "systemd").glob("*.socket") if "@" not in unit.name)
     named = re.compile(r"^FileDescriptorName=(.+)$", re.MULTILINE).findall
     assert [name for unit in units for name in named(unit.read_text())] == sorted(FAMILIES)
     assert [unit.name for unit in units] == [f"tmpmaild-{name}.socket" for name in sorted(FAMILIES)]
 
 
-def test_the_units_of_several_daemons_are_those_of_one_but_for_names():
+def test_the_units_for_several_daemons_differ_from_the_others_only_in_names():
     differing = {
         "tmpmaild.service": {"Description", "After", "Sockets", "SyslogIdentifier"}
         | {"WorkingDirectory", "StateDirectory", "RuntimeDirectory"},
@@ -323,7 +337,7 @@ def settings_of(unit):
     return [line for line in unit.splitlines() if "=" in line and not line.startswith("#")]
 
 
-def test_a_unit_that_fails_is_tried_for_ever_and_more_and_more_slowly():
+def test_a_failing_unit_is_restarted_indefinitely_with_growing_pauses():
     for unit in (ROOT / "systemd").glob("*.service"):
         told = dict(line.split("=", 1) for line in settings_of(unit.read_text("utf-8")))
         assert (told["StartLimitIntervalSec"], told["Restart"]) == ("0", "on-failure")
@@ -334,7 +348,7 @@ def test_a_unit_that_fails_is_tried_for_ever_and_more_and_more_slowly():
 @pytest.mark.skipif(
     os.geteuid() != 0 and not Path("/run/systemd").exists(), reason="where systemd does not run only root can ask it"
 )
-def test_the_unit_is_sound_and_tight():
+def test_the_unit_is_valid_and_sandboxed():
     unit = ROOT / "systemd/tmpmaild.service"
     units = [*sorted(unit.parent.glob("*.service")), *sorted(unit.parent.glob("*.socket"))]
     verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
@@ -346,7 +360,7 @@ def test_the_unit_is_sound_and_tight():
         assert float(re.search(r"exposure level for \S+: ([\d.]+)", rated.stdout)[1]) <= 2.0, name
 
 
-def test_the_units_and_scripts_of_the_package_are_good():
+def test_the_units_and_scripts_of_the_package_are_valid():
     units = deb.units()
     assert {"tmpmaild.service", "tmpmaild@.service", "tmpmaild-smtp.socket"} <= units.keys()
     started = [line for text in units.values() for line in text.splitlines() if line.startswith("Exec")]
@@ -356,3 +370,12 @@ def test_the_units_and_scripts_of_the_package_are_good():
     for script in scripts:
         assert script.read_text().startswith("#!/bin/sh\n")
         subprocess.run(["sh", "-n", script], check=True)
+
+
+@pytest.mark.needs("jq")
+def test_the_documented_filter_for_refusals_skips_lines_of_systemd():
+    (selected,) = re.findall(r"\| jq -R '([^']+)'", (ROOT / "docs/operations.md").read_text())
+    refusal, other = '{"event":"smtp_refused","code":"550 5.1.1"}', '{"event":"started"}'
+    journal = f"Starting tmpmaild.service …\n{refusal}\n{other}\nStopped tmpmaild.service\n"
+    done = finished(["jq", "-Rc", selected], input=journal)
+    assert (done.returncode, done.stdout) == (0, f"{refusal}\n")

@@ -1,4 +1,4 @@
-"""Nothing that is read or written depends on the locale."""
+"""Reading and writing never depends on the locale."""
 
 import ast
 from pathlib import Path
@@ -12,7 +12,7 @@ TOOLS = PACKAGE.parent / "tools"
 
 
 def calls_without_encoding(path):
-    """Yield the lines of calls that read or write text as the locale has it."""
+    """Yield the lines of calls that read or write text in the locale's encoding."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not isinstance(node, ast.Call):
             continue
@@ -50,6 +50,6 @@ def test_every_call_that_reads_or_writes_text_names_its_encoding():
         ("subprocess.run(c)", False),
     ],
 )
-def test_such_a_call_is_found(tmp_path, call, is_found):
+def test_a_call_without_an_encoding_is_found(tmp_path, call, is_found):
     (tmp_path / "x.py").write_text(call, "utf-8")
     assert bool(list(calls_without_encoding(tmp_path / "x.py"))) == is_found

@@ -1,4 +1,4 @@
-"""Which names are ours: plain domains, and those that a wildcard stands for."""
+"""Our domains: plain domains, and domains covered by a wildcard."""
 
 import pytest
 
@@ -28,5 +28,5 @@ OURS = Domains(("mail.example.com", "*.tenants.example.com"))
         ("x" * 64 + ".tenants.example.com", False),
     ],
 )
-def test_a_wildcard_stands_for_the_names_below_it_at_any_depth(name, is_ours):
+def test_a_wildcard_matches_names_below_it_at_any_depth(name, is_ours):
     assert (name in OURS) is is_ours

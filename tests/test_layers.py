@@ -1,4 +1,4 @@
-"""The packages import of each other only what the table of ``docs/architecture.md`` allows."""
+"""Imports between packages follow the table in ``docs/architecture.md``."""
 
 import ast
 import re
@@ -10,16 +10,16 @@ import tmpmaild
 
 PACKAGE = Path(tmpmaild.__file__).parent
 ARCHITECTURE = Path(__file__).parent.parent / "docs/architecture.md"
-SHARED = "shared"  # the modules directly in tmpmaild/, but for those that are named here
-# A module that is in the table is a layer of its own, below the rest of its package, which may import it. In the last
-# column a module is that one alone.
+SHARED = "shared"  # The modules directly in tmpmaild/ that the table does not list.
+# A module in the table is a separate layer, below the rest of its package, which may import it. In the last column, a
+# module's name refers only to that module.
 ROWS = re.findall(r"^\| `([\w.]+)` \| .+ \| (.+) \|$", ARCHITECTURE.read_text(), re.MULTILINE)
 MAY_IMPORT = {layer: set(re.findall(r"`([\w.]+)`", allowed)) for layer, allowed in ROWS}
 FRAMEWORKS = {"starlette", "hypercorn", "aiosmtpd", "click", "mcp", "pydantic"}
 
 
 def _layer(module: str) -> str:
-    """Return the layer of a module, given by its path in tmpmaild/ with dots; "" for tmpmaild itself."""
+    """Return the layer of a module, given by its dotted path in tmpmaild/; "" for tmpmaild itself."""
     package = module.split(".", maxsplit=1)[0]
     return next((one for one in (module, package) if one in MAY_IMPORT), SHARED if package else "")
 
@@ -43,7 +43,7 @@ def _modules() -> list[tuple[str, Path]]:
 
 
 def _ours(path: Path) -> set[str]:
-    """Return what a file imports of ours, below the package; a name that is imported from a module counts as the module."""
+    """Return our own modules and packages that a file imports; a name imported from a module counts as the module."""
     found = {name.removeprefix("tmpmaild.") for name in _imports(path) if name.startswith("tmpmaild.")}
     return {name for name in found if _exists(name)}
 
@@ -67,7 +67,7 @@ def test_every_folder_is_a_package_with_a_layer():
     assert folders == {layer for layer in MAY_IMPORT if "." not in layer} - modules
 
 
-def test_the_table_says_of_each_layer_what_it_may_import():
+def test_the_table_lists_the_allowed_imports_of_each_layer():
     assert [layer for layer, allowed in ROWS if "`" not in allowed and allowed != "nothing"] == []
     assert set().union(*MAY_IMPORT.values()) <= {*MAY_IMPORT, "storage.base", "host.control"}
 
@@ -82,7 +82,7 @@ def test_a_package_imports_only_what_it_may():
     assert strangers == []
 
 
-def test_the_layers_form_no_circle():
+def test_the_layers_form_no_cycle():
     def reached(layer: str, path: tuple[str, ...] = ()) -> None:
         assert layer not in path, f"{' → '.join(path)} → {layer}"
         for other in MAY_IMPORT[layer]:
@@ -93,7 +93,7 @@ def test_the_layers_form_no_circle():
 
 
 def _imported_at_once(path: Path) -> set[str]:
-    """Return what a module imports when it is loaded or type-checked: what stands in no function."""
+    """Return the imports that run when a module is loaded or type-checked: those outside functions."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lazy = {id(node) for function in functions for node in ast.walk(function)}
@@ -106,8 +106,11 @@ def _imported_at_once(path: Path) -> set[str]:
     return found
 
 
-def test_no_module_needs_itself_by_way_of_others():
-    """Nor for types: two modules that know each other are one subject, or lack a third. A package may use its modules."""
+def test_no_module_imports_itself_through_other_modules():
+    """Type-only imports count too, because modules that import each other should be one module, or need a third one.
+
+    A package may use its modules.
+    """
     modules = {}
     for path in PACKAGE.rglob("*.py"):
         name = ".".join(("tmpmaild", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
@@ -115,7 +118,7 @@ def test_no_module_needs_itself_by_way_of_others():
     assert set(TopologicalSorter(modules).static_order()) >= modules.keys()
 
 
-def test_frameworks_stay_in_their_edges():
+def test_frameworks_are_imported_only_at_the_edges():
     allowed = {
         "http": {"starlette", "hypercorn"},
         "smtp": {"aiosmtpd"},
@@ -132,7 +135,7 @@ def test_frameworks_stay_in_their_edges():
 
 
 def test_no_pattern_repeats_a_group_possessively():
-    """Before Python 3.11.5, which Debian 12 has, such a group swallows what it has seen when it fails halfway."""
+    """Before Python 3.11.5 (Debian 12 has 3.11.2), a group repeated in this way loses its match if it fails halfway."""
     for path in PACKAGE.rglob("*.py"):
         for line in path.read_text().splitlines():
             without_classes = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "C", line)

@@ -1,4 +1,4 @@
-"""Unix milliseconds as text, and a number with its noun."""
+"""Formatting of Unix milliseconds as text, and of a number with its noun in singular or plural."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_times_are_utc_with_milliseconds(time_ms, text):
     assert rfc3339(time_ms) == text
 
 
-def test_one_of_something_is_not_said_in_the_plural():
+def test_the_noun_after_one_is_in_the_singular():
     told = [counted(0, "inbox", "inboxes"), counted(1, "inbox", "inboxes"), counted(2, "mail"), counted(1, "mail")]
     assert told == ["0 inboxes", "1 inbox", "2 mails", "1 mail"]
     assert counted(12_000, "mail", spec=",") == "12,000 mails"

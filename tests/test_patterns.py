@@ -1,4 +1,4 @@
-"""No regular expression of the package takes more than linear time, whatever it is given."""
+"""Every regular expression in the package takes linear time for any input."""
 
 import ast
 import re
@@ -15,14 +15,14 @@ import tmpmaild
 from growth import TIMES, assert_linear, cpu_seconds
 
 PACKAGE = Path(tmpmaild.__file__).parent
-# What these match is the operator's own, or ours.
-OURS = {"databaseurl.py", "embedded.py", "files.py", "openapi.py"}
+# These expressions match input from the operator or from ourselves.
+OURS = {"bundling.py", "databaseurl.py", "embedded.py", "openapi.py"}
 NOT_OF_STRANGERS = {"cli", "config", "host", "storage", *OURS}
 PATHS = [path for path in sorted(PACKAGE.rglob("*.py")) if NOT_OF_STRANGERS.isdisjoint(path.relative_to(PACKAGE).parts)]
 USES = {"match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"}
-MADE_LATER = {"app.py", "waiting.py"}  # of a route of ours, and as a tester asks
+MADE_LATER = {"app.py", "waiting.py"}  # compiled at run time, from our routes or from a tester's pattern
 CHARACTERS = 2000
-QUICK_SECONDS = 0.001  # a quadratic expression takes three times as long and more
+QUICK_SECONDS = 0.001  # a quadratic expression takes at least three times as long
 MOST_LOOKED_AT = 3
 
 
@@ -34,13 +34,13 @@ class Made(NamedTuple):
 
 @cache
 def nodes(path):
-    """Return all that a module is made of."""
+    """Return all AST nodes of a module."""
     return list(ast.walk(ast.parse(path.read_text())))
 
 
 @cache
 def calls(path):
-    """Return the places of a module that make expressions."""
+    """Return the calls in a module that compile expressions."""
     attributes = [node for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     named = [node for node in attributes if node.func.attr in {"compile", *USES}]
     return [node for node in named if ast.unparse(node.func.value) == "re"]
@@ -48,7 +48,7 @@ def calls(path):
 
 @cache
 def uses():
-    """Return what is done with each name of the package, were it an expression."""
+    """Return the methods called on each name in the package, as if it were an expression."""
     found = {}
     for path in PATHS:
         for node in nodes(path):
@@ -58,7 +58,7 @@ def uses():
 
 
 def uses_of(path, line):
-    """Return what is done with the expression that a line makes; all that can be done, where that is not plain to see."""
+    """Return the methods called on the expression that a line compiles, or all methods if this is unclear."""
     for node in nodes(path):
         if isinstance(node, ast.Assign) and node.lineno <= line <= node.end_lineno:
             if isinstance(node.value, ast.Attribute):
@@ -70,7 +70,7 @@ def uses_of(path, line):
 
 @cache
 def made():
-    """Return all expressions: the modules that make any are executed once more, with a compile that takes notes."""
+    """Return all expressions; modules that compile them are executed again with a ``compile`` that records them."""
     seen, compile_ = [], re.compile
 
     def noting(pattern, flags=0):
@@ -81,7 +81,7 @@ def made():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(re, "compile", noting)
         for path in PATHS:
-            if calls(path) or path.name == "cues.py":  # its words are compiled in lexicon.py
+            if calls(path) or path.name == "cues.py":  # lexicon.py compiles the words of cues.py
                 runpy.run_path(str(path), run_name="noted")
     seen += [
         (path, call.lineno, compile_(call.args[0].value))
@@ -96,8 +96,8 @@ def made():
     ]
 
 
-def test_every_place_that_makes_an_expression_was_seen():
-    """Else the next test would not see what it makes."""
+def test_every_place_that_compiles_an_expression_was_recorded():
+    """Otherwise the next test would miss the expressions that are compiled there."""
     seen = {one.place for one in made()}
     unseen = {
         f"{path.name}:{call.lineno}"
@@ -110,7 +110,7 @@ def test_every_place_that_makes_an_expression_was_seen():
 
 
 @pytest.mark.parametrize("name", [path.name for path in PATHS if re.search(r"\bre\.[a-z]+\(", path.read_text())])
-def test_expressions_are_linear(name):
+def test_expressions_take_linear_time(name):
     for one in made():
         if one.place.startswith(f"{name}:"):
             for work in works(one):
@@ -118,7 +118,7 @@ def test_expressions_are_linear(name):
 
 
 def assert_all_linear(work, inputs):
-    """Look closer at the slowest inputs, of those for which a quadratic expression could be the reason."""
+    """Measure the slowest inputs again, if a quadratic expression could be the reason."""
     taken = sorted(((cpu_seconds(work, bad.text(CHARACTERS)), bad) for bad in inputs), reverse=True)
     for seconds, bad in taken[:MOST_LOOKED_AT]:
         if seconds > QUICK_SECONDS:
@@ -126,7 +126,7 @@ def assert_all_linear(work, inputs):
 
 
 def works(one):
-    """Return the ways in which an expression is put to work: at one start, up to the end, or at all starts in turn."""
+    """Yield the ways in which an expression is used: as a full match, from one position, or from every position."""
 
     def fitting(text):
         return text if isinstance(one.expression.pattern, str) else text.encode("latin-1", "replace")

@@ -1,4 +1,4 @@
-"""The token bucket, on a clock of its own."""
+"""The token bucket, with a clock that the tests control."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tmpmaild.ratelimit import Decision, TokenBuckets, changed_buckets
 
 
-def test_a_burst_passes_and_then_a_token_comes_back_every_six_seconds():
+def test_a_burst_passes_and_then_a_token_is_added_every_six_seconds():
     buckets = TokenBuckets(10, 10)
     now = 1000.0
     assert [buckets.take("ada", now).remaining for _ in range(10)] == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
@@ -16,29 +16,29 @@ def test_a_burst_passes_and_then_a_token_comes_back_every_six_seconds():
     assert not buckets.take("ada", now + 6).allowed
 
 
-def test_a_refusal_takes_no_token_and_a_bucket_never_holds_more_than_a_burst():
+def test_a_refusal_uses_no_token_and_a_bucket_never_contains_more_than_a_burst():
     buckets = TokenBuckets(10, 1)
     buckets.take("ada", 0)
     for second in range(1, 6):
         assert buckets.take("ada", second) == Decision(False, 0, 6 - second)  # noqa: FBT003
     assert [buckets.take("ada", at).allowed for at in (6, 100_000, 100_000)] == [True, True, False]
-    assert buckets.take("bob", 100_000).allowed  # who has a bucket of their own
+    assert buckets.take("bob", 100_000).allowed  # bob has a separate bucket
 
 
-def test_the_time_to_the_next_token_is_told_with_tokens_left():
+def test_the_time_to_the_next_token_is_returned_even_with_tokens_left():
     buckets = TokenBuckets(10, 10)
     assert buckets.take("ada", 0) == Decision(allowed=True, remaining=9, next_token_seconds=6)
     assert buckets.take("ada", 2) == Decision(allowed=True, remaining=8, next_token_seconds=4)
 
 
-def test_a_fast_rate_waits_at_least_a_second_by_the_header():
+def test_a_fast_rate_returns_a_retry_time_of_at_least_one_second():
     buckets = TokenBuckets(6000, 1)
     assert buckets.take("ada", 0).next_token_seconds == 1
     assert buckets.take("ada", 0).next_token_seconds == 1
     assert buckets.take("ada", 0.01).allowed
 
 
-def test_who_has_a_full_bucket_is_forgotten():
+def test_clients_with_full_buckets_are_forgotten():
     buckets = TokenBuckets(10, 10)
     for number in range(5):
         buckets.take(f"client{number}", 0)
@@ -47,11 +47,11 @@ def test_who_has_a_full_bucket_is_forgotten():
     assert len(buckets) == 1
     buckets.take("other", 100)
     assert len(buckets) == 1
-    buckets.put_back("ada")  # which is not missed
+    buckets.put_back("ada")  # ada's bucket no longer exists
     assert [buckets.take("ada", 100).remaining for _ in range(3)] == [9, 8, 7]
 
 
-def test_the_table_is_bounded_and_the_longest_silent_goes_first():
+def test_the_table_is_bounded_and_evicts_the_least_recent_client():
     buckets = TokenBuckets(10, 1, max_clients=3)
     for client in ("ada", "bob", "eve", "new"):
         assert buckets.take(client, 0).allowed
@@ -61,7 +61,7 @@ def test_the_table_is_bounded_and_the_longest_silent_goes_first():
 
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 120))
-def test_no_more_passes_than_a_burst_and_the_rate(pauses, burst, rate):
+def test_requests_never_exceed_the_burst_plus_the_rate(pauses, burst, rate):
     buckets = TokenBuckets(rate, burst)
     now = allowed = 0
     for pause in pauses:
@@ -75,7 +75,7 @@ def test_no_more_passes_than_a_burst_and_the_rate(pauses, burst, rate):
 
 
 @given(st.integers(1, 20), st.integers(1, 600))
-def test_who_waits_as_told_is_let_in(burst, rate):
+def test_a_client_that_waits_as_told_is_accepted(burst, rate):
     buckets = TokenBuckets(rate, burst)
     decision = buckets.take("ada", 0)
     while decision.allowed:
@@ -83,7 +83,7 @@ def test_who_waits_as_told_is_let_in(burst, rate):
     assert buckets.take("ada", decision.next_token_seconds).allowed
 
 
-def test_buckets_are_kept_while_their_rate_is_the_same():
+def test_buckets_are_kept_if_their_rate_is_unchanged():
     known = changed_buckets(None, TokenBuckets, 10, 5)
     assert changed_buckets(known, TokenBuckets, 10, 5) is known
     assert changed_buckets(known, TokenBuckets, 10) is not known
@@ -93,7 +93,7 @@ def test_buckets_are_kept_while_their_rate_is_the_same():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["take", "put back"]), st.integers(0, 30))))
-def test_has_token_says_what_take_would_and_what_is_put_back_can_be_taken_again(steps):
+def test_has_token_predicts_take_and_returned_tokens_can_be_taken_again(steps):
     buckets, now, taken = TokenBuckets(10, 4), 1000.0, 0
     for step, seconds in steps:
         now += seconds

@@ -1,4 +1,4 @@
-"""What tools/release.py does before it builds: it refuses what is not ready, and changes versions and changelog."""
+"""tools/release.py before a build: it refuses a release that is not ready, and updates versions and the changelog."""
 
 import json
 import re
@@ -32,28 +32,28 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_what_is_ready_can_be_released_once(checkout):
+def test_a_version_that_is_ready_can_be_released_once(checkout):
     assert list(release.obstacles("1.1.0", checkout)) == []
     git(checkout, "tag", "v1.1.0")
-    assert list(release.obstacles("1.1.0", checkout)) == ["there is a tag v1.1.0 already"]
+    assert list(release.obstacles("1.1.0", checkout)) == ["the tag v1.1.0 already exists"]
     assert list(release.obstacles("1.1.1", checkout)) == []
 
 
-def test_each_obstacle_is_named(checkout):
+def test_each_obstacle_is_reported(checkout):
     (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 1.0.0 - 2026-11-23\n\n### Upgrading\n")
     assert list(release.obstacles("v2.0", checkout)) == [
         "v2.0 is not a version such as 1.2.3",
-        "there are changes that are not committed",
+        "there are uncommitted changes",
         "CHANGELOG.md has nothing below Unreleased",
         "tests/upgrades/v2 is missing, a database of this release: see tests/http/test_app_upgrades.py",
     ]
     (checkout / "CHANGELOG.md").write_text(CHANGELOG.replace("### Upgrading\n\nNothing.\n\n", ""))
     git(checkout, "commit", "--all", "--quiet", "--message", "notes")
     (said,) = release.obstacles("1.1.0", checkout)
-    assert said.startswith("CHANGELOG.md has no Upgrading below Unreleased")
+    assert said.startswith("CHANGELOG.md has no Upgrading section below Unreleased")
 
 
-def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch):
+def test_a_release_commit_lists_the_passed_checks(checkout, monkeypatch):
     for name in versions.PLACES:
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(release.ROOT / name, checkout / name)
@@ -66,7 +66,7 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     release.prepare("1.1.0", checkout, checked=True)
     said = subprocess.run(["git", "log", "-1", "--format=%B"], cwd=checkout, check=True, capture_output=True, text=True)
     assert re.fullmatch(
-        r"release: 1\.1\.0\n\nAt \w{40} had passed, says who released it: make test, make test-peers ARGS=--all-peers, make proof WHAT=fresh\.\s*",
+        r"release: 1\.1\.0\n\nAt \w{40} passed, according to the releaser: make test, make test-peers ARGS=--all-peers, make proof WHAT=fresh\.\s*",
         said.stdout,
     )
     for name, (pattern, _) in versions.PLACES.items():
@@ -76,18 +76,18 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     released = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=checkout)
     git(checkout, "commit", "--quiet", "--allow-empty", "--message", "later, not release: 1.1.0")
     (find,) = re.findall(r"^git checkout .*$", (release.ROOT / "docs/releasing.md").read_text(), re.MULTILINE)
-    subprocess.run(["bash", "-euc", find], cwd=checkout, check=True, capture_output=True)  # there are no tags
+    subprocess.run(["bash", "-euc", find], cwd=checkout, check=True, capture_output=True)  # the checkout has no tags
     assert subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=checkout) == released
 
 
-def test_what_the_changelog_says_of_a_released_version_is_what_was_released():
-    """A mistake in it is said in the next version; tools/release.py writes the sums."""
+def test_changelog_sections_of_released_versions_are_unchanged():
+    """Mistakes are corrected in the next version's section; tools/release.py writes the hashes."""
     said = release.fingerprints((release.ROOT / "CHANGELOG.md").read_text())
     assert said == json.loads((release.ROOT / release.RELEASED).read_text())
     assert __version__ in said
 
 
-def test_a_word_more_or_less_in_a_released_section_is_noticed_and_one_in_the_next_version_is_not():
+def test_changed_words_are_reported_in_released_sections_but_not_in_the_next_version():
     then = release.fingerprints(CHANGELOG)
     assert then.keys() == {"1.0.0"}
     assert release.fingerprints(CHANGELOG.replace("A thing", "Another thing")) == then
@@ -101,7 +101,7 @@ exit {code}
 """
 
 
-def test_a_release_stops_at_an_advisory_and_where_none_can_be_asked_for(tmp_path, monkeypatch, capfd):
+def test_a_release_stops_if_there_is_an_advisory_or_the_check_fails(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     (tmp_path / "one.cdx.json").write_text('{"components": [{"name": "h11", "version": "0.16.0"}]}')
     with pytest.raises(SystemExit, match="needs pip-audit"):
@@ -114,7 +114,7 @@ def test_a_release_stops_at_an_advisory_and_where_none_can_be_asked_for(tmp_path
     assert capfd.readouterr().out == "h11==0.16.0\n" * 2
 
 
-def test_the_package_is_for_the_pythons_whose_libraries_it_has():
+def test_the_package_is_for_the_python_versions_whose_libraries_it_contains():
     (depends,) = re.findall(r"^Depends: (.*)$", (release.ROOT / "deb/control").read_text(), re.MULTILINE)
     oldest, newest = [int(python.partition(".")[2]) for python in (deb.PYTHONS[0], deb.PYTHONS[-1])]
     assert tuple(f"3.{minor}" for minor in range(oldest, newest + 1)) == deb.PYTHONS
@@ -124,13 +124,13 @@ def test_the_package_is_for_the_pythons_whose_libraries_it_has():
 NOT_FOR_OPERATORS = set("decisions extension inbox performance releasing testing testing/ci testing/mcp".split())
 
 
-def test_the_package_has_every_page_for_operators_that_its_pages_link_to():
+def test_the_package_contains_every_linked_page_for_operators():
     texts = [(release.ROOT / f"docs/{page}.md").read_text() for page in deb.PAGES]
     linked = {name for text in texts for name in re.findall(r"\]\(([\w/-]+)\.md[#)]", text)}
     assert linked - set(deb.PAGES) == NOT_FOR_OPERATORS
 
 
-def test_the_package_needs_no_git_where_its_date_is_given(monkeypatch, tmp_path):
+def test_the_package_can_be_built_without_git_if_its_date_is_given(monkeypatch, tmp_path):
     monkeypatch.setattr(deb, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")

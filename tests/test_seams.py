@@ -1,4 +1,4 @@
-"""Where we use what other libraries keep private: only what the table of ``docs/architecture.md`` has, with versions that were tried."""
+"""The private names of other libraries that we use: the table in ``docs/architecture.md`` lists each with a test."""
 
 import ast
 import importlib
@@ -16,12 +16,12 @@ import pytest
 import tmpmaild
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = {"_", "_asdict", "_exit", "_fields", "_make", "_replace"}  # documented by Python in spite of their names
+PUBLIC = {"_", "_asdict", "_exit", "_fields", "_make", "_replace"}  # documented by Python despite their names
 TABLE = re.findall(
     r"^\| (\w+) ([\d.]+) \| (.+?) \| `(.+?)` \| `(.+?)` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE
 )
 KNOWN = {"tmpmaild", *sys.stdlib_module_names}
-OF_OURS = {"_web_files"}  # what tests/support takes of the package
+OF_OURS = {"_web_files"}  # one of our private names, which tests/support uses
 SOURCES = [*(ROOT / "tmpmaild").rglob("*.py"), *(ROOT / "tests/support").glob("*.py")]
 
 
@@ -42,7 +42,7 @@ def own_names(tree):
 
 
 def used_names(tree):
-    """Yield the private names that a module asks of what is not its own, and those that it imports of others."""
+    """Yield the private names that a module uses on objects that are not its own, or imports from other libraries."""
     own = own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own and not is_of_self(node):
@@ -65,7 +65,7 @@ def classes_in(path):
 
 @cache
 def of_class(kind):
-    """Return the private names that a class asks of itself or defines."""
+    """Return the private names that a class uses on itself or defines."""
     path = getattr(sys.modules[kind.__module__], "__file__", None) or ""
     tree = classes_in(path).get(kind.__name__, ast.Pass()) if path.endswith(".py") else ast.Pass()
     asked = {one.attr for one in ast.walk(tree) if is_of_self(one)}
@@ -73,7 +73,7 @@ def of_class(kind):
 
 
 def inherited_names():
-    """Yield the private names that our classes share with a class of others which they are made from, by module."""
+    """Yield, by module, the private names that our classes share with a base class from another library."""
     for found in pkgutil.walk_packages(tmpmaild.__path__, "tmpmaild."):
         module = importlib.import_module(found.name) if not found.name.endswith("__main__") else None
         for kind in vars(module).values() if module else ():
@@ -81,10 +81,13 @@ def inherited_names():
                 tops = {base: base.__module__.partition(".")[0] for base in kind.__mro__}
                 foreign = [one for one, top in tops.items() if top not in {*KNOWN, "msgspec"}]
                 theirs = set().union(*map(of_class, foreign))
-                yield (str(Path(module.__file__).relative_to(ROOT)), of_class(kind) & theirs if theirs else set())
+                yield (
+                    str(Path(module.__file__).resolve().relative_to(ROOT)),
+                    of_class(kind) & theirs if theirs else set(),
+                )
 
 
-def test_every_private_name_of_others_that_we_use_is_in_the_table():
+def test_the_table_lists_every_private_name_of_other_libraries_that_we_use():
     found = {str(path.relative_to(ROOT)): set(used_names(ast.parse(path.read_text()))) - OF_OURS for path in SOURCES}
     for path, names in inherited_names():
         found[path] |= names
@@ -97,8 +100,8 @@ def test_every_private_name_of_others_that_we_use_is_in_the_table():
 
 
 @pytest.mark.parametrize(("library", "tried"), sorted({row[:2] for row in TABLE}))
-def test_each_library_has_the_minor_version_that_its_seam_was_tried_with(library, tried):
-    """What the third number stands for is held by the test that the table names."""
+def test_each_library_has_the_minor_version_that_its_seam_was_tested_with(library, tried):
+    """The test listed in the table covers patch versions."""
     found = version(library)
     assert found.split(".")[:2] == tried.split(".")[:2], (
         f"{library} {found} is installed, and its private names were tried with {tried}. If you did not mean to change that:"
@@ -112,7 +115,7 @@ def test_each_seam_has_a_test():
     assert [path for *_, path in TABLE if not (ROOT / path).exists()] == []
 
 
-def test_a_new_use_of_a_private_name_is_noticed():
+def test_a_new_use_of_a_private_name_is_detected():
     def names(source):
         return set(used_names(ast.parse(source)))
 

@@ -1,4 +1,4 @@
-"""How the tests are run does not matter to what they say."""
+"""Test results do not depend on the way in which the tests are run."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ from scripts import scripts_of
 ROOT = Path(__file__).parents[1]
 
 
-def test_work_that_grows_faster_than_its_data_is_found():
+def test_work_that_grows_faster_than_its_data_is_detected():
     def linear(data):
         sum(data)
 
@@ -27,14 +27,14 @@ def test_work_that_grows_faster_than_its_data_is_found():
         assert_linear(quadratic, range(20_000))
 
 
-def test_no_module_looks_itself_for_the_programs_that_its_tests_need():
+def test_test_modules_do_not_search_for_programs_themselves():
     modules = [path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith(("test_", "conftest"))]
     words = ("shutil" + ".which", "Debian" + " package")
     own = [path for path in modules if any(word in path.read_text() for word in words)]
     assert [path for path in own if "examples" not in path.parts] == []
 
 
-def test_the_marks_by_which_commands_choose_tests_are_those_that_there_are(pytestconfig):
+def test_the_marks_that_commands_select_tests_with_exist(pytestconfig):
     marks = {line.partition(":")[0].partition("(")[0] for line in pytestconfig.getini("markers")}
     chosen = [*re.findall(r'-m "([a-z_ ]+)"', (ROOT / "Makefile").read_text()), *covered.KINDS]
     assert {word for one in chosen for word in one.split()} - {"not", "and", "or"} <= marks

@@ -1,4 +1,4 @@
-"""Every mistake in named values is found at once."""
+"""All errors in a set of named values are reported at once."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ WORDS = Validator("a word", str, str.strip, many=True, least=1)
 SHORT = Validator("a short text", object, lambda value: msgspec.convert(value, str), required=True)
 
 
-def test_what_is_right_is_parsed_and_what_msgspec_refuses_is_a_mistake():
+def test_valid_values_are_parsed_and_values_that_msgspec_refuses_are_errors():
     given = {"words": [" a", "b "], "share": 1, "short": "x"}
     values, mistakes = validate(given, {"whole": WHOLE, "share": SHARE, "words": WORDS, "short": SHORT})
     assert values == {"words": ("a", "b"), "share": 1.0, "short": "x"}
@@ -20,7 +20,7 @@ def test_what_is_right_is_parsed_and_what_msgspec_refuses_is_a_mistake():
     assert validate({"short": 1}, {"short": SHORT}) == ({}, [InvalidValue("short", "a short text", 1)])
 
 
-def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_missing():
+def test_all_errors_are_reported_in_order_and_missing_values_last():
     given = {"words": ["a", 1, 2], "other": 3, "whole": True}
     values, mistakes = validate(given, {"whole": WHOLE, "words": WORDS, "short": SHORT})
     assert values == {}
@@ -34,7 +34,7 @@ def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_miss
 
 
 @pytest.mark.parametrize("value", ["a", [], None])
-def test_a_list_is_a_list_of_at_least_so_many(value):
+def test_a_list_must_have_the_minimum_length(value):
     assert validate({"words": value}, {"words": WORDS})[1] == [
         InvalidValue("words", "a list of at least one string", value)
     ]

@@ -1,4 +1,4 @@
-"""A build between two releases sorts after the first and before the second, everywhere that versions are compared."""
+"""A build between two releases sorts after the first and before the second in every kind of version comparison."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ def git(folder, *arguments):
 
 @pytest.fixture
 def checkout(tmp_path):
-    """Make a checkout of which 1.1.0 is released."""
+    """Create a checkout in which 1.1.0 has been released."""
     git(tmp_path, "init", "--quiet")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.1.0"\n')
     git(tmp_path, "add", "--all")
@@ -33,7 +33,7 @@ def add_commits(checkout, *subjects):
         git(checkout, "commit", "--quiet", "--allow-empty", "--message", subject)
 
 
-def test_a_release_has_its_version_and_each_later_commit_one_of_its_own(checkout):
+def test_a_release_and_each_later_commit_have_different_versions(checkout):
     assert versions.of_commit(checkout) == "1.1.0"
     add_commits(checkout, "one", "release: make it faster", "not release: 1.1.0")
     assert re.fullmatch(r"1\.1\.1\.dev3\+g[0-9a-f]{8}", versions.of_commit(checkout))
@@ -43,7 +43,7 @@ def test_a_release_has_its_version_and_each_later_commit_one_of_its_own(checkout
     assert versions.of_commit(checkout) == "1.1.1"
 
 
-def test_commits_that_are_not_there_are_not_miscounted(checkout, tmp_path_factory):
+def test_missing_commits_are_not_miscounted(checkout, tmp_path_factory):
     add_commits(checkout, "one", "two")
     shallow = tmp_path_factory.mktemp("shallow")
     git(shallow, "clone", "--quiet", "--depth=1", f"file://{checkout}", ".")
@@ -66,11 +66,11 @@ def test_pip_npm_and_browsers_sort_builds_between_their_releases():
 
 
 @pytest.mark.parametrize("form", [versions.of_debian, versions.of_npm, versions.of_browser, versions.of_python])
-def test_a_release_is_written_alike_everywhere(form):
+def test_a_release_version_has_the_same_form_everywhere(form):
     assert form("1.10.2") == "1.10.2"
 
 
-def test_a_version_is_written_in_all_places_in_the_form_of_each(tmp_path):
+def test_a_version_is_written_to_all_files_in_the_form_that_each_needs(tmp_path):
     root = versions.__file__.rpartition("/tools/")[0]
     for name in versions.PLACES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

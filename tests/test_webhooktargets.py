@@ -21,7 +21,7 @@ RULES = tuple(map(parse_rule, ["hooks.example.org", "*.corp.example", "bücher.e
         ("localhost", "localhost", None, 0),
     ],
 )
-def test_a_rule_is_a_name_or_a_network_perhaps_with_a_port(text, name, network, port):
+def test_a_rule_is_a_name_or_a_network_optionally_with_a_port(text, name, network, port):
     rule = parse_rule(text)
     assert (rule.name, rule.network and str(rule.network), rule.port) == (name, network, port)
 
@@ -74,12 +74,12 @@ def test_a_url_is_parsed_into_its_normal_form(text, normal):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        pytest.param("", "begin", id="empty"),
-        ("hooks.example.org/in", "begin"),
-        ("ftp://hooks.example.org/", "begin"),
-        ("file:///etc/passwd", "begin"),
-        ("gopher://127.0.0.1:6379/_FLUSHALL", "begin"),
-        ("https:///in", "begin"),
+        pytest.param("", "start", id="empty"),
+        ("hooks.example.org/in", "start"),
+        ("ftp://hooks.example.org/", "start"),
+        ("file:///etc/passwd", "start"),
+        ("gopher://127.0.0.1:6379/_FLUSHALL", "start"),
+        ("https:///in", "start"),
         ("https://me:secret@hooks.example.org/", "user information"),
         ("https://hooks.example.org@127.0.0.1/", "user information"),
         ("https://hooks.example.org/#top", "fragment"),
@@ -110,7 +110,7 @@ def test_a_url_is_parsed_into_its_normal_form(text, normal):
         pytest.param("https://bücher.example/" + "a" * 2025, "normal form", id="the A-label makes it too long"),
     ],
 )
-def test_urls_in_disguise_are_refused_with_the_reason(text, reason):
+def test_disguised_urls_are_refused_with_the_reason(text, reason):
     with pytest.raises(ValueError, match=reason):
         parse_url(text)
 
@@ -162,12 +162,12 @@ def test_a_url_that_no_rule_allows_is_refused(url, reason):
         ("::ffff:93.184.215.14", False),
     ],
 )
-def test_a_name_may_lead_only_to_public_addresses_and_networks_of_the_rules(address, permitted):
+def test_a_name_may_resolve_only_to_public_addresses_and_allowed_networks(address, permitted):
     assert permits_address(RULES, parse_url("https://hooks.example.org/"), address) is permitted
 
 
-def test_a_network_is_allowed_for_its_ports_only():
-    """Otherwise somebody with a name below ``*.corp.example:9200`` reaches that port on every private machine."""
+def test_a_network_is_allowed_only_for_its_ports():
+    """Otherwise, the owner of a name under ``*.corp.example:9200`` could access that port on every private machine."""
     rules = tuple(map(parse_rule, ["*.corp.example:9200", "10.0.0.0/8", "10.9.0.0/16:9200"]))
     target = parse_url("http://search.corp.example:9200/")
     assert [permits_address(rules, target, address) for address in ("10.1.2.3", "10.9.2.3")] == [False, True]
@@ -206,7 +206,7 @@ def test_a_network_is_allowed_for_its_ports_only():
         "3fff::1",
         "5f00::1",
         "fc00::1",
-        "fd00:ec2::254",  # metadata service of Amazon
+        "fd00:ec2::254",  # Amazon's instance metadata service
         "fe80::1",
         "fe80::1%eth0",
         "fec0::1",

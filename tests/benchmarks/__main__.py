@@ -1,8 +1,8 @@
-"""``make bench``: our speed as ratios against bare libraries, alternating in one run; and our memory.
+"""``make bench``: measure our memory usage, and our speed in alternation with bare libraries.
 
-Absolute figures belong to a machine and a moment. The ratios are what to compare. ``ARGS="reading memory"`` runs only
-those parts; ``ARGS=scale`` takes some minutes and a few gigabytes, so it runs only when asked for; so does ``ARGS=nodes``,
-which needs PostgreSQL, and ``ARGS=costs``, where nothing else may use the loopback interface.
+Absolute figures vary with the machine and its load, so compare the ratios. ``ARGS="reading memory"`` runs only the
+parts ``reading`` and ``memory``. Three parts run only on request: ``ARGS=scale`` takes a few minutes and a few
+gigabytes, ``ARGS=nodes`` needs PostgreSQL, and ``ARGS=costs`` needs a loopback interface that no other program uses.
 """
 
 import os
@@ -19,6 +19,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from catchers import speak_of_catchers
 from costs import speak_of_costs
 from nodes import speak_of_nodes
 from scale import speak_of_scale
@@ -37,14 +38,14 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
 def deliveries_per_second(server, *, kept, count=MAILS_PER_ROUND):
-    """Send ``count`` mails with smtp-source, with one connection each or one a sender."""
+    """Send ``count`` messages with smtp-source, over one connection per message or per sender."""
     began = time.perf_counter()
     subprocess.run(smtp_source(server, count, SENDERS, *["-d"] * kept), check=True)
     return count / (time.perf_counter() - began)
 
 
 def requests_per_second(server):
-    """Read a URL over and over with wrk."""
+    """Request a URL repeatedly with wrk."""
     command = ["wrk", "-t1", f"-c{READERS}", f"-d{READ_SECONDS}s", server.read_url]
     report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in report, report
@@ -52,14 +53,14 @@ def requests_per_second(server):
 
 
 def compare(title, ours, yardstick, measure, target):
-    """Metric both in turn and print the ratio of each pair of neighbours."""
+    """Measure two servers alternately, and print the ratio for each pair of neighbouring runs."""
     pairs = [(measure(ours), measure(yardstick)) for _ in range(ROUNDS)]
     ratios, mine, theirs = compared(pairs)
-    print(f"{title:<44} {ratios}; {mine:,.0f}/s against {theirs:,.0f}/s; wanted {target} ×)", flush=True)
+    print(f"{title:<44} {ratios}; {mine:,.0f}/s against {theirs:,.0f}/s; target {target} ×)", flush=True)
 
 
 def compare_cpu(title, ours, yardstick, deliver):
-    """As ``compare``, of the processor time a mail: it depends less on the machine than rates do."""
+    """Compare processor time per message, which depends less on the machine than message rates do."""
 
     def cpu_per_mail(server):
         before = server.cpu_seconds()
@@ -78,13 +79,13 @@ def speak_of_deliveries(folder):
         for kept, name in ((False, "new"), (True, "kept")):
             measure = partial(deliveries_per_second, kept=kept)
             compare(f"durable deliveries, {name} connections / aiosmtpd", ours, yardstick, measure, TARGETS[name])
-            compare_cpu(f"CPU a mail / bare aiosmtpd, {name} connections", ours, yardstick, measure)
+            compare_cpu(f"CPU per message / bare aiosmtpd, {name} connections", ours, yardstick, measure)
             compare(f"  smtp-sink (C), {name} connections / aiosmtpd", sink, yardstick, measure, "-")
 
 
 def speak_of_group_commit(folder):
     if shutil.which("strace") is None:
-        print("fdatasync calls a mail: not counted, strace is missing")
+        print("fdatasync calls per message: not counted, strace is missing")
         return
     log = folder / "strace.log"
     tracer = ["strace", "-D", "-f", "--seccomp-bpf", "-e", "trace=fdatasync", "-o", str(log)]
@@ -93,11 +94,14 @@ def speak_of_group_commit(folder):
         deliveries_per_second(ours, kept=True)
         time.sleep(0.5)
         calls = log.read_text().count("fdatasync(") - before
-    print(f"fdatasync calls a mail, {SENDERS} senders: {calls / MAILS_PER_ROUND:.2f} (wanted at most 0.5)", flush=True)
+    print(
+        f"fdatasync calls per message, {SENDERS} senders: {calls / MAILS_PER_ROUND:.2f} (target: at most 0.5)",
+        flush=True,
+    )
 
 
 def speak_of_latency(folder):
-    """Hold the time from the dot to the 250 against a plain write with fdatasync on the same disk."""
+    """Compare the time from the final dot to the 250 with a plain write and fdatasync on the same disk."""
     with Tmpmaild(folder / "latency") as ours, (folder / "plain").open("w+b", buffering=0) as plain:
         plain.write(bytes(1 << 20))
         with smtplib.SMTP("127.0.0.1", ours.smtp_port, local_hostname="localhost") as client:
@@ -110,7 +114,7 @@ def speak_of_latency(folder):
     mail, bare = (statistics.median(column) * 1000 for column in zip(*pairs, strict=True))
     print(
         f"one sender, dot to 250, median: {mail:.2f} ms; a write of 12 KiB with fdatasync {bare:.2f} ms, "
-        f"so {mail - bare:.2f} ms more (wanted at most 1)",
+        f"so {mail - bare:.2f} ms more (target: at most 1)",
         flush=True,
     )
 
@@ -133,7 +137,7 @@ def speak_of_memory(folder):
         idle = ours.resident_mib()
         deliveries_per_second(ours, kept=True, count=STORED_MAILS)
         print(
-            f"memory: {idle:.0f} MiB idle, {ours.resident_mib():.0f} MiB after {STORED_MAILS:,} mails (wanted < 80 idle)"
+            f"memory: {idle:.0f} MiB idle, {ours.resident_mib():.0f} MiB after {STORED_MAILS:,} messages (target: < 80 idle)"
         )
 
 
@@ -146,21 +150,22 @@ PARTS = {
     "scale": speak_of_scale,
     "nodes": speak_of_nodes,
     "costs": speak_of_costs,
+    "catchers": speak_of_catchers,
 }
-LONG = {"scale", "nodes", "costs"}  # only when asked for
+LONG = {"scale", "nodes", "costs", "catchers"}  # parts that run only on request
 
 
 def main():
     parts = sys.argv[1:] or [part for part in PARTS if part not in LONG]
     if unknown := set(parts) - set(PARTS):
-        sys.exit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        sys.exit(f"unknown part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
     missing = [name for name, package in (("smtp-source", "postfix"), ("wrk", "wrk")) if not shutil.which(name)]
     if missing:
         sys.exit(f"needs {' and '.join(missing)} (Debian packages postfix and wrk)")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     print(f"commit {commit.strip()}, Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
     if not set(parts) <= LONG:
-        print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} octets a mail", flush=True)
+        print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} bytes per message", flush=True)
     print(flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         for part in parts:

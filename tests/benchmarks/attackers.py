@@ -1,7 +1,7 @@
-"""Who attacks and with what: ``attackers.py NUMBER SMTP_PORT HTTP_PORT RECIPIENT SECONDS`` prints the answers as JSON.
+"""The attackers: ``attackers.py NUMBER SMTP_PORT HTTP_PORT RECIPIENT SECONDS`` prints the received replies as JSON.
 
-A process of its own, apart from the measuring in ``attacks.py``. Each attacker is a thread that sends from a buffer
-made beforehand: it hardly needs the CPU that the daemon wants.
+They run in their own process, apart from the measurements in ``attacks.py``. Each attacker is a thread that sends from
+a prepared buffer, so it takes hardly any CPU time away from the daemon.
 """
 
 import http.client
@@ -22,17 +22,17 @@ MIB = 1024 * 1024
 MAIL_BYTES = 9_900_000
 LARGE_BYTES = 10_000_000
 DOT = b"\r\n.\r\n"
-BREATH_SECONDS = 0.1  # between two connections: ten a second are what a client may open
-CONNECTIONS_PER_CLIENT = 50  # as many as one may have; the next come from another address
+BREATH_SECONDS = 0.1  # pause between connections: a client may open ten connections a second
+CONNECTIONS_PER_CLIENT = 50  # the maximum per client; further connections use the next address
 STACK_BYTES = 256 * 1024
 
 
 class Refused(Exception):
-    """The reply is not what was hoped for."""
+    """The daemon sent an unexpected reply."""
 
 
 class Client:
-    """One SMTP connection from a loopback address of one's choice, which gives up at a deadline."""
+    """An SMTP connection from any loopback address, with a deadline."""
 
     def __init__(self, port, source, deadline):
         self._deadline = deadline
@@ -88,11 +88,11 @@ class Client:
         self.say("DATA", "354")
 
     def wait(self):
-        """Do nothing until the deadline, or until the daemon says something."""
+        """Do nothing until the deadline, or until the daemon sends a line."""
         raise Refused(self.line())
 
     def last_words(self):
-        """Return what the daemon said before it hung up, if anything."""
+        """Return the last line that the daemon sent before it closed the connection, or None."""
         said = None
         with suppress(OSError):
             while True:
@@ -100,11 +100,11 @@ class Client:
         return said
 
 
-# What an attacker does with a connection until the deadline or until it is thrown out.
+# Actions of an attacker on a connection, until the deadline or until the daemon closes it.
 
 
 def mails(payload):
-    """Send mail after mail."""
+    """Send one message after another."""
     payload += DOT
 
     def attack(client, recipient, answers):
@@ -122,7 +122,7 @@ def mails(payload):
 
 
 def unfinished(payload, times=1, parameters=""):
-    """Send a mail without its end, and stay."""
+    """Send a message without its final dot, and stay connected."""
 
     def attack(client, recipient, answers):
         client.greet("EHLO")
@@ -145,7 +145,7 @@ def endless_command(payload):
 
 
 def deaf(payload, times):
-    """Ask and ask without listening."""
+    """Send commands without reading the replies."""
 
     def attack(client, *_):
         client.greet()
@@ -162,7 +162,7 @@ def idle(client, *_):
 
 
 def requests(payload):
-    """Send a request and go: on a new connection a client is served as if it had not been refused before."""
+    """Send a request and disconnect; a refusal does not prevent the next connection."""
 
     def attack(client, *_):
         client.send(payload)
@@ -172,7 +172,7 @@ def requests(payload):
 
 
 def trickling_requests(payload, left_bytes):
-    """Send a header but for its end, octet by octet at last, and stay."""
+    """Send an incomplete header, the last part byte by byte, and stay connected."""
 
     def attack(client, *_):
         client.send(payload[:-left_bytes])
@@ -194,7 +194,7 @@ def trickle(client, recipient, answers):
 
 
 def guess(client, recipient, answers):
-    """Name one recipient after the other, in one session after the other."""
+    """Try one recipient after another, in consecutive sessions."""
     domain = recipient.partition("@")[2]
     client.greet()
     client.say("MAIL FROM:<a@client.example>")
@@ -205,11 +205,11 @@ def guess(client, recipient, answers):
             answers[client.line()] += 1
 
 
-# What an attacker does on connections of his own, so that others wait.
+# Actions of an attacker that opens its own connections, to delay other clients.
 
 
 class Target(NamedTuple):
-    """Where an attacker comes from, and what he attacks until when."""
+    """An attacker's source address, the address under attack, and the deadline."""
 
     source: str
     smtp_port: int
@@ -221,7 +221,7 @@ class Target(NamedTuple):
         return Client(self.smtp_port, self.source, self.deadline)
 
     def ask(self, method, path, *, at_once=True):
-        """Return the status and the body of an answer; without ``at_once`` it is read slowly."""
+        """Return the status and the body of a response; unless ``at_once`` is true, read the body slowly."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -248,7 +248,7 @@ class Target(NamedTuple):
 
 
 def sending(payload):
-    """Send mail after mail on one connection."""
+    """Send one message after another on one connection."""
     attack = mails(payload)
 
     def attack_target(target, answers):
@@ -259,7 +259,7 @@ def sending(payload):
 
 
 def listing(payload):
-    """List mail that nobody has looked into, again and again."""
+    """Repeatedly list messages that have not been listed before."""
 
     def attack(target, answers):
         while True:
@@ -271,7 +271,7 @@ def listing(payload):
 
 
 def viewing(payload):
-    """View a mail, again and again."""
+    """View a message repeatedly."""
 
     def attack(target, answers):
         address = target.create()
@@ -284,7 +284,7 @@ def viewing(payload):
 
 
 def reading_slowly(payload):
-    """Ask for large answers and hardly read them."""
+    """Request large responses and read them very slowly."""
 
     def attack(target, answers):
         address = target.create()
@@ -295,7 +295,7 @@ def reading_slowly(payload):
     return attack
 
 
-# What they send.
+# The messages that the attackers send.
 
 
 def html(body):
@@ -303,19 +303,19 @@ def html(body):
 
 
 def rules_and_classes(size_bytes):
-    """Return a mail in which many rules match each of many elements."""
+    """Return a message with many CSS rules, each of which matches many elements."""
     rule, element = b".a .b{opacity:1}\r\n", b'<p class="a b">x\r\n'
     sheet, elements = filled(rule, size_bytes // 2), filled(element, size_bytes // 2)
     return html(b"<style>\r\n%b</style><div class=a>\r\n%b" % (sheet, elements))
 
 
 def broken_words(size_bytes):
-    """Return a mail whose subject is encoded words in a charset that cannot be decoded."""
+    """Return a message whose subject consists of encoded words in a charset that cannot be decoded."""
     return b"Subject: " + filled(b"=?cp949?Q?" + b"=ff" * 20 + b"?=\r\n ", size_bytes) + b"\r\n\r\nx\r\n"
 
 
 def numbers(size_bytes):
-    """Return a mail full of numbers, none of which is a code."""
+    """Return a message full of numbers that are not codes."""
     return html(filled(b"<p>Order 48%d of 1,200 <a href=https://example.org/%d>here</a>\r\n" % (15, 16), size_bytes))
 
 
@@ -324,12 +324,12 @@ def filled(pattern, size_bytes=MAIL_BYTES):
 
 
 def rubbish():
-    """Return octets of any value but the dot: by chance one would stand alone between line ends."""
+    """Return random bytes without dots: a dot alone on a line would end the message."""
     return random.Random(1).randbytes(MAIL_BYTES).translate(None, b".")
 
 
 def with_attachment(size_bytes):
-    """Return a sound mail with a large attachment."""
+    """Return a well-formed message with a large attachment."""
     header = (
         b'Subject: attached\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n'
         b"--b\r\n\r\nSee the attachment.\r\n--b\r\nContent-Type: application/pdf; name=a.pdf\r\n"
@@ -340,13 +340,13 @@ def with_attachment(size_bytes):
 
 
 class Attack(NamedTuple):
-    """How it is called, how many attack at once, and the maker of what each does: buffers are made only when needed."""
+    """An attack: its title, the number of attackers, and a function that creates their actions when they are needed."""
 
     title: str
     attackers: int
     make: Callable
     sources: tuple = ()
-    """Who delays others comes from these addresses, on connections of his own."""
+    """The source addresses of attackers that delay other clients; each attacker opens its own connections."""
 
 
 REQUEST = b"POST /api/v1/addresses HTTP/1.1\r\nHost: localhost\r\n"
@@ -397,7 +397,7 @@ ATTACKS = {
 
 
 def together():
-    """Return what attackers do one after the other; each address gets all of it."""
+    """Return the actions of all attackers, ordered so that each source address performs every action."""
     return [DELAYS[number].make() for number in DELAYS for _ in FIVE]
 
 
@@ -419,7 +419,7 @@ ATTACKS["13z"] = Attack("13a to 13f at once, 5 addresses", 120, together, FIVE)
 
 
 class Attackers:
-    """Threads that attack until a deadline, and what they were answered."""
+    """Threads that attack until a deadline, and the replies they received."""
 
     def __init__(self, attack, port, http_port, recipient, seconds):
         made = attack.make()
@@ -429,7 +429,7 @@ class Attackers:
         self._recipient = recipient
         self._deadline = time.monotonic() + seconds
         self._answers = []
-        # They come from ten addresses, or from as many as it takes.
+        # The attackers use ten source addresses, or more if the connection limit requires it.
         per_client = min(CONNECTIONS_PER_CLIENT, max(1, attack.attackers // 10))
         kinds = cycle(made if isinstance(made, list) else [made])
         for number in range(attack.attackers):
@@ -465,7 +465,7 @@ class Attackers:
             time.sleep(BREATH_SECONDS)
 
     def _answer(self, client, answers):
-        """Attack until the deadline, which is a ``TimeoutError``, or return what was answered that ends it."""
+        """Attack until the deadline and raise ``TimeoutError``, or return the reply that ended the attack."""
         try:
             self._meet(client, self._recipient, answers)
         except Refused as refusal:
@@ -475,7 +475,7 @@ class Attackers:
         raise TimeoutError
 
     def total(self):
-        """Wait for all to have left; return the answers, counted."""
+        """Wait until all attackers have finished; return how often each reply was received."""
         for thread in threading.enumerate():
             if thread is not threading.current_thread():
                 thread.join()
@@ -483,7 +483,7 @@ class Attackers:
 
 
 def main():
-    os.nice(5)  # real attackers have a CPU of their own
+    os.nice(5)  # real attackers use their own CPUs
     threading.stack_size(STACK_BYTES)
     name, smtp_port, http_port, recipient, seconds = sys.argv[1:]
     port = int(http_port if name.startswith("11") else smtp_port)

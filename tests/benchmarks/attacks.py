@@ -1,9 +1,9 @@
-"""``make proof WHAT=attack``: attacks the real daemon and says what honest clients feel and how much memory it takes meanwhile.
+"""``make proof WHAT=attack``: attack the real daemon, and measure its memory and the delays for honest clients.
 
-``python tests/benchmarks/attacks.py [NUMBER …]``: all attacks, or those whose number begins so, each on a fresh daemon.
-The exit code is 1 if anything is over its bound. What the attackers do stands in ``attackers.py``. During those that
-are to delay others (13), five honest clients send an HTML mail and a small one, read a first list, a view and a large
-answer, again and again.
+``python tests/benchmarks/attacks.py [NUMBER …]`` runs all attacks, or only the attacks whose number starts with an
+argument, each on a fresh daemon. The exit code is 1 if any measurement exceeds its bound. ``attackers.py`` defines the
+attacks. During the attacks that try to delay other clients (numbers 13a to 13z), five honest clients repeatedly send
+messages, list new messages, and read a view and a large response.
 """
 
 import http.client
@@ -33,7 +33,7 @@ HONEST_MAIL = b"Subject: Your code\r\n\r\nIt is 481 516.\r\n" + DOT
 
 
 class Bounds(NamedTuple):
-    """What is wanted; over it the attack has succeeded."""
+    """The limits for each measurement; the attack has succeeded if any of the limits is exceeded."""
 
     memory_mib: float = 200
     honest_seconds: float = 2
@@ -42,9 +42,9 @@ class Bounds(NamedTuple):
 
 DELAY_SECONDS = 0.5
 DELAY_P99_SECONDS = 0.1
-PROBES_FROM = "127.0.{}.1"  # each honest client has a network of its own
+PROBES_FROM = "127.0.{}.1"  # each honest client is in its own network
 PROBE_PAUSE_SECONDS = 0.1
-DELAY_HEAD_START_SECONDS = 2  # until all attackers have prepared what they do
+DELAY_HEAD_START_SECONDS = 2  # time for all attackers to prepare their buffers
 HTML_MAIL = html(filled(b"<p style='color:#333'>Your code is <b>481 516</b>, valid for ten minutes.\r\n", 12_000))
 
 LIMITS = Bounds()
@@ -52,24 +52,24 @@ LARGE_LIMITS = Bounds(probe_seconds=0.05)
 
 
 class Daemon(Tmpmaild):
-    """``tmpmaild serve`` with all limits of its SMTP edge; an inbox alone takes whatever comes."""
+    """``tmpmaild serve`` with all SMTP limits, except that an inbox accepts any number of messages."""
 
     def __init__(self, folder):
         super().__init__(folder, TMPMAILD_LIMITS__EXEMPT="", TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT="1.0")
 
     def peak_mib(self):
-        """Return the most memory it has had since it started, as the kernel has noted it."""
+        """Return the peak memory since the start, according to the kernel."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
 
     def starved_seconds(self):
-        """Return how long its event loop has had to wait for a CPU: what the machine adds to every time here."""
+        """Return how long the event loop has waited for a CPU: the delay that the machine adds to every measurement."""
         schedule = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text(encoding="utf-8")
         return int(schedule.split()[1]) / 1e9
 
 
 class Observing:
-    """Threads that run while it is entered; then it has the time the daemon waited for a CPU, and its peak memory."""
+    """Runs threads within a ``with`` block; its attributes then contain the daemon's CPU wait time and peak memory."""
 
     _threads = ()
 
@@ -92,7 +92,7 @@ class Observing:
 
 
 class Observer(Observing):
-    """An honest client, a probe of the event loop and samples of the memory, each in a thread."""
+    """An honest client, an event loop probe and a memory sampler, each in its own thread."""
 
     def __init__(self, daemon):
         super().__init__(daemon)
@@ -141,7 +141,7 @@ class Observer(Observing):
             left_seconds = max(HONEST_SECONDS - taken, 0)
 
     def over(self, bounds):
-        """Name what is over."""
+        """Return the names of the exceeded bounds."""
         found = {
             "memory": self.peak_mib > bounds.memory_mib,
             "honest mail": max(self.honest_seconds, default=0) > bounds.honest_seconds,
@@ -152,7 +152,7 @@ class Observer(Observing):
 
 
 class Probes(Observing):
-    """Five honest clients, each in a thread; ``seconds`` has the time that each request took."""
+    """Five honest clients, each in its own thread; ``seconds`` contains the duration of each request."""
 
     def __init__(self, daemon):
         super().__init__(daemon)
@@ -166,7 +166,7 @@ class Probes(Observing):
         ]
 
     def _probe(self, source, steps, seconds):
-        """Go through a generator that yields what to measure, and measure it."""
+        """Measure the duration of each request that a generator yields."""
         self._own.source = source
         while not self._over.wait(PROBE_PAUSE_SECONDS):
             try:
@@ -193,7 +193,7 @@ class Probes(Observing):
         return body
 
     def _sent(self, raw, address):
-        """Begin a mail; return what ends it and waits for its reply."""
+        """Send a message except for its final dot; return a function that sends the dot and waits for the reply."""
         client = Client(self._daemon.smtp_port, self._own.source, time.monotonic() + PATIENCE_SECONDS)
         client.greet()
         client.open_mail(address)
@@ -236,12 +236,12 @@ class Probes(Observing):
         address = self._daemon.create()
         for _ in range(3):
             self._sent(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, 100_000), address)()
-        self._ask("GET", f"/{address}/messages", 200)  # from now on codes and links are known
+        self._ask("GET", f"/{address}/messages", 200)  # this request caches the codes and links
         while True:
             yield lambda: self._ask("GET", f"/{address}/messages", 200)
 
     def over(self):
-        """Name what is over."""
+        """Return the names of the exceeded bounds."""
         found = {"refused": bool(self.refusals), "memory": self.peak_mib > LIMITS.memory_mib}
         for name, seconds in self.seconds.items():
             found[name] = max(seconds, default=PATIENCE_SECONDS) > DELAY_SECONDS or p99(seconds) > DELAY_P99_SECONDS
@@ -253,7 +253,7 @@ def p99(seconds):
 
 
 def delay(number):
-    """Let a fresh daemon be attacked and print what each of five honest clients waited; return whether all is well."""
+    """Attack a fresh daemon and print the delays for five honest clients; return whether all are within bounds."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder, Daemon(Path(folder)) as daemon:
         attacking = attack_command(daemon, number)
         attackers = subprocess.Popen(attacking, stdout=subprocess.PIPE)
@@ -285,7 +285,7 @@ def honest_client(daemon):
 
 
 def attacked(daemon, number, bounds):
-    """Attack while honest mail comes in; return who has seen it, what is over its bounds, and what was answered."""
+    """Attack while honest messages arrive; return the observer, the exceeded bounds, and the attackers' replies."""
     with Observer(daemon) as observer:
         done = subprocess.run(attack_command(daemon, number), stdout=subprocess.PIPE, check=True)
     answers = json.loads(done.stdout)
@@ -306,7 +306,7 @@ def ms(seconds):
 
 
 def play(number):
-    """Let a fresh daemon be attacked and print the line of it; return whether all is well."""
+    """Attack a fresh daemon and print a line of results; return whether all are within bounds."""
     if number.startswith("13"):
         return delay(number)
     bounds = LARGE_LIMITS if number.startswith("10") else LIMITS
@@ -330,9 +330,9 @@ def main():
     print(
         f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}, {ATTACK_SECONDS:.0f} s each"
     )
-    print("starved: how long the event loop was ready to run and had no CPU, all in all\n")
+    print("starved: total time for which the event loop was ready to run but had no CPU\n")
     print(HEADER, flush=True)
-    outcomes = [play(number) for number in chosen]  # all of them, whatever the first ones say
+    outcomes = [play(number) for number in chosen]  # run all attacks, even if an early attack succeeds
     sys.exit(not all(outcomes))
 
 

@@ -1,4 +1,4 @@
-"""What each part of an address's life costs: CPU, octets written and octets on the wire."""
+"""The cost of each operation on an address: CPU time, bytes written to disk and bytes on the network."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ HEARTBEAT_SECONDS, HEARTBEATS = 8, 4
 
 
 class Used(NamedTuple):
-    """Of the daemon: seconds of CPU, and octets written to the disk; and octets on the loopback interface."""
+    """The daemon's CPU seconds and bytes written to disk, and the bytes on the loopback interface."""
 
     cpu: float
     written: int
@@ -68,7 +68,7 @@ def _speak_of_requests(ours):
         for stream in streams:
             _until_retry(stream, 5)
         _print("opening a stream", before, _used(ours), ADDRESSES)
-        print(f"memory of a stream: {(ours.resident_mib() - resident) * 2**20 / ADDRESSES:,.0f} octets", flush=True)
+        print(f"memory of a stream: {(ours.resident_mib() - resident) * 2**20 / ADDRESSES:,.0f} bytes", flush=True)
         before = _used(ours)
         time.sleep(HEARTBEAT_SECONDS * HEARTBEATS)
         _print("a heartbeat", before, _used(ours), ADDRESSES * HEARTBEATS)
@@ -87,7 +87,7 @@ def _used(ours):
 
 
 def _when_quiet(ours):
-    """Return what is used when nothing has been written for some seconds."""
+    """Return the usage once nothing has been written for a few seconds."""
     found = [_used(ours)]
     while len(found) < 5 or found[-1].written != found[-4].written:
         time.sleep(1)
@@ -97,7 +97,7 @@ def _when_quiet(ours):
 
 def _print(name, before, after, count):
     cpu, written, wire = ((new - old) / count for new, old in zip(after, before, strict=True))
-    print(f"{name}: {cpu * 1e6:,.0f} µs of CPU, {written:,.0f} octets written, {wire:,.0f} on the wire", flush=True)
+    print(f"{name}: {cpu * 1e6:,.0f} µs of CPU, {written:,.0f} bytes written, {wire:,.0f} on the wire", flush=True)
 
 
 def _opened_stream(ours, address):

@@ -1,4 +1,4 @@
-"""What a second daemon brings: deliveries with SQLite, with one daemon on PostgreSQL and with two, and the CPU of each part."""
+"""The benefit of a second daemon: deliveries and CPU time with SQLite, and with one and two daemons on PostgreSQL."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Measured(NamedTuple):
-    """Mails a second, and the microseconds of CPU that each mail took of the daemons, the server and the senders."""
+    """Messages per second, and CPU microseconds per message for the daemons, the database server and the senders."""
 
     rate: float
     daemons: float
@@ -50,12 +50,12 @@ def speak_of_nodes(folder):
         for number in range(ROUNDS + 1):
             for name, daemons in kinds.items():
                 measured = _measure(daemons, cluster)
-                if number:  # the first round is to warm up
+                if number:  # the first round is a warm-up
                     found[name].append(measured)
     for name, rounds in found.items():
         rate, daemons, server, senders = map(statistics.median, zip(*rounds, strict=True))
         print(
-            f"{name:<8} {rate:9,.0f} mails/s; CPU a mail: daemons {daemons:.0f} µs, server {server:.0f} µs,"
+            f"{name:<8} {rate:9,.0f} messages/s; CPU per message: daemons {daemons:.0f} µs, server {server:.0f} µs,"
             f" senders {senders:.0f} µs",
             flush=True,
         )
@@ -65,17 +65,17 @@ def speak_of_nodes(folder):
         "CPU of two / one": _ratio(found["two"], found["one"], lambda one: one.cpu),
     }
     for name, ratio in ratios.items():
-        print(f"{name:<44} {ratio:6.2f} ×   (wanted {TARGETS[name]} ×)", flush=True)
+        print(f"{name:<44} {ratio:6.2f} ×   (target {TARGETS[name]} ×)", flush=True)
     _speak_of_more_cores(found)
 
 
 def _speak_of_more_cores(found):
-    """Report what more cores should give: all parts busy, nothing else in the way."""
+    """Report the rate expected on more cores if CPU time is the only limit."""
     one = Measured(*map(statistics.median, zip(*found["two"], strict=True)))
     for cores in (4, 8, 32):
         daemons = max(round(cores * one.daemons / one.cpu), 1)
         print(
-            f"{cores} cores, senders elsewhere: {cores * 1e6 / one.cpu:9,.0f} mails/s with {daemons} daemons, by CPU alone"
+            f"{cores} cores, senders elsewhere: {cores * 1e6 / one.cpu:9,.0f} messages/s with {daemons} daemons, by CPU alone"
         )
 
 
@@ -100,7 +100,7 @@ def _cluster():
 
 
 def _measure(daemons, cluster):
-    """Send mails by two programs, to the same daemon or each to its own."""
+    """Send messages with two programs, either to the same daemon or to one daemon each."""
     targets = [daemons[number % len(daemons)] for number in range(2)]
     before = [_cpu(daemon.process.pid) for daemon in daemons], _server_cpu(cluster), _children_cpu()
     began = time.perf_counter()
@@ -120,7 +120,7 @@ def _measure(daemons, cluster):
 
 
 def _cpu(pid):
-    """Return the CPU seconds of a process and of its children that have ended."""
+    """Return the CPU seconds of a process and of its children that have exited."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     return sum(map(int, fields[11:15])) / _TICKS
 
@@ -132,6 +132,6 @@ def _server_cpu(cluster):
 
 
 def _children_cpu():
-    """Return the CPU seconds of the senders: no other child ends while it is measured."""
+    """Return the CPU seconds used by the senders, the only child processes that exit during the measurement."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -1,7 +1,7 @@
-"""The processor time that a mail costs here against an earlier commit: ``python tests/benchmarks/pairs.py COMMIT``.
+"""Compare the processor time per message with an earlier commit: ``python tests/benchmarks/pairs.py COMMIT``.
 
-Both daemons run with the packages of this environment and receive in turns; what counts is the ratio of each pair of
-neighbours. User and system are from /proc, so that the database's writing counts too.
+Both daemons use the packages of this environment and receive messages in turn; the result is the ratio for each pair of
+neighbouring runs. User and system time come from /proc, so the database's writes are included.
 """
 
 import os
@@ -23,7 +23,7 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
 def cpu_per_mail(server, *, kept):
-    """Return the microseconds of processor time that the daemon takes for a mail."""
+    """Return the microseconds of processor time that the daemon needs per message."""
     before = server.cpu_seconds()
     subprocess.run(smtp_source(server, MAILS, SENDERS, *["-d"] * kept), check=True)
     return (server.cpu_seconds() - before) / MAILS * 1e6
@@ -51,7 +51,7 @@ def main():
             pairs = [(cpu_per_mail(now, kept=kept), cpu_per_mail(earlier, kept=kept)) for _ in range(ROUNDS)]
             ratios, mine, theirs = compared(pairs)
             print(
-                f"CPU a mail / {commit}, {title} connections {ratios}; {mine:.0f} against {theirs:.0f} µs; {ROUNDS} pairs)",
+                f"CPU per message / {commit}, {title} connections {ratios}; {mine:.0f} against {theirs:.0f} µs; {ROUNDS} pairs)",
                 flush=True,
             )
 

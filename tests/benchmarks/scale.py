@@ -1,6 +1,7 @@
-"""How cost grows: deliveries with ever more live inboxes and stored mail, and what a sweep of them costs senders.
+"""Scaling: delivery rates as inboxes and messages increase, and delays for senders while expired inboxes are swept.
 
-Each rate is held against a daemon with a thousand inboxes in the same minute, so that the machine's mood falls out.
+Each rate is compared with the rate of a daemon with a thousand inboxes, measured within the same minute, to cancel out
+variations in the machine's speed.
 """
 
 import os
@@ -35,7 +36,7 @@ def speak_of_scale(folder):
             large.fill(count)
             _compare(f"{count:,} live inboxes", large, folder / f"beside-{count}")
         large.fill(STORED_MAILS, new=False)
-        _compare(f"{large.inboxes:,} inboxes, {large.mails:,} mails", large, folder / "beside-mails")
+        _compare(f"{large.inboxes:,} inboxes, {large.mails:,} messages", large, folder / "beside-mails")
         quiet = [large.seconds_to_store() for _ in range(QUIET_MAILS)]
         arriving = large.deliver(MAILS_PER_ROUND)
         print(f"memory {large.server.resident_mib():.0f} MiB, file {large.file_mib():.0f} MiB", flush=True)
@@ -43,7 +44,7 @@ def speak_of_scale(folder):
 
 
 class Scaled:
-    """A daemon that creates inboxes with their first mail, and how many of both it holds."""
+    """A daemon to fill with messages, and its inbox and message counts."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -59,12 +60,12 @@ class Scaled:
         self.server.__exit__(*details)
 
     def fill(self, mails, *, new=True):
-        """Deliver until so many mails are held, each to an inbox of its own or all to one."""
+        """Deliver messages until this many are stored, each in its own inbox or all in the same inbox."""
         if mails > self.mails:
             self.deliver(mails - self.mails, new=new)
 
     def deliver(self, count, *, new=True):
-        """Deliver and return mails a second; smtp-source numbers the recipients when each is to be another."""
+        """Deliver messages and return the rate per second; smtp-source numbers the recipients for ``new`` inboxes."""
         self._runs += 1
         recipient = f"x{self._runs}@mail.example.com" if new else self.server.recipient
         began = time.perf_counter()
@@ -89,13 +90,13 @@ def _compare(title, large, folder):
     ratios, ours, theirs = compared(pairs)
     print(
         f"{title:<44} {ratios}; {ours:,.0f}/s against {theirs:,.0f}/s with {small.inboxes:,} inboxes at most; "
-        f"wanted {TARGETS['decline']} ×)",
+        f"target {TARGETS['decline']} ×)",
         flush=True,
     )
 
 
 def _speak_of_sweep(large, quiet, arriving):
-    """Let all inboxes expire while the daemon is down, start it, and send mail one by one while it sweeps."""
+    """Let all inboxes expire while the daemon is down, start it, and send single messages during its sweep."""
     folder, mails, inboxes = large.folder, large.mails, large.inboxes
     database = folder / "tmpmaild.db"
     with closing(sqlite3.connect(database)) as connection, connection:
@@ -106,9 +107,9 @@ def _speak_of_sweep(large, quiet, arriving):
         seconds, largest_wal_bytes = _probe_until_swept(server, database)
         swept_seconds = time.perf_counter() - began - ready_seconds
     print(
-        f"start with {mails:,} expired mails in {inboxes:,} inboxes: ports open after {ready_seconds:.1f} s, all deleted "
-        f"after {swept_seconds:.1f} s, so {mails / swept_seconds:,.0f} mails/s (arriving at most {arriving:,.0f}/s)\n"
-        f"one sender's dot to 250 during the sweep: {_distribution(seconds)} (wanted p99 {TARGETS['sweep_p99_ms']} ms); "
+        f"start with {mails:,} expired messages in {inboxes:,} inboxes: ports open after {ready_seconds:.1f} s, all deleted "
+        f"after {swept_seconds:.1f} s, so {mails / swept_seconds:,.0f} messages/s (arriving at most {arriving:,.0f}/s)\n"
+        f"one sender's dot to 250 during the sweep: {_distribution(seconds)} (target: p99 {TARGETS['sweep_p99_ms']} ms); "
         f"before: {_distribution(quiet)}; largest WAL {largest_wal_bytes / 1024**2:.0f} MiB, "
         f"file after {database.stat().st_size / 1024**2:.0f} MiB",
         flush=True,

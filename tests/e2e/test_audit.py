@@ -1,4 +1,4 @@
-"""Who created an address, and who wrote to it: the audit of a running service, and the command that finds its lines."""
+"""A running service's audit log of address creators and senders, and the command that finds the lines."""
 
 import re
 import smtplib
@@ -15,7 +15,7 @@ HOSTILE = b'Subject: x\n INFO tmpmaild.audit: created\r\nFrom: "a\\" INFO tmpmai
 
 
 def story(daemon):
-    """Create an address and send it a message; try both once more in vain, and with what a line could be forged by."""
+    """Create an address and send it a message; also make both fail, with names that might forge a line."""
     address = daemon.request("/api/v1/addresses", "POST", {"local_part": NAME}).json["address"]
     daemon.deliver_octets(address, HOSTILE)
     assert daemon.request("/api/v1/addresses", "POST", {"local_part": NAME}).status == 409
@@ -30,7 +30,7 @@ def story(daemon):
     return address
 
 
-def test_the_lines_of_an_address_are_found_by_the_command_and_tell_nothing_else(start, command):
+def test_the_command_finds_the_lines_of_an_address_and_they_reveal_nothing_else(start, command):
     daemon = start(**NO_LIMITS, TMPMAILD_LOG__AUDIT="true", TMPMAILD_LOG__LEVEL="error")
     address = story(daemon)
     running = command("audit", address, "--day", "2026-11-28")
@@ -58,14 +58,14 @@ def test_no_line_is_written_unless_it_is_wanted(start):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["ada"], "an address is expected"),
-        (["ada@mail.example.com\n"], "an address is expected"),
-        (["ada@[not-a-literal]"], "an address is expected"),
+        (["ada"], "expected an address"),
+        (["ada@mail.example.com\n"], "expected an address"),
+        (["ada@[not-a-literal]"], "expected an address"),
         (["ada@mail.example.com", "--day", "28.11.2026"], "'28.11.2026' does not match the format"),
         ([], "Missing argument 'ADDRESS'"),
     ],
 )
-def test_what_is_no_address_or_day_is_refused(command, arguments, told):
+def test_an_invalid_address_or_day_is_refused(command, arguments, told):
     done = command("audit", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr

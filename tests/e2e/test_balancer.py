@@ -1,4 +1,4 @@
-"""SMTP through HAProxy: the mail is from the client, and HAProxy's own health checks are answered."""
+"""SMTP through HAProxy: the daemon sees the real client's address, and HAProxy's own health checks succeed."""
 
 import signal
 import smtplib
@@ -55,7 +55,7 @@ def balancing(daemon, how="", text=CONFIG, to=None):
 
 @pytest.mark.needs("haproxy")
 @pytest.mark.parametrize("how", ["send-proxy", "send-proxy-v2"])
-def test_mail_through_haproxy_is_from_the_client(start, how):
+def test_mail_through_haproxy_has_the_address_of_the_client(start, how):
     daemon = start(TMPMAILD_SMTP__TRUSTED_PROXIES="127.0.0.1/32")
     address = daemon.create()
     with balancing(daemon, how) as (port, log):
@@ -72,16 +72,16 @@ def test_mail_through_haproxy_is_from_the_client(start, how):
 
 
 @pytest.mark.needs("haproxy")
-def test_the_plain_health_check_of_haproxy_for_http_is_answered(start):
-    """It is ``OPTIONS / HTTP/1.0`` without a Host field."""
+def test_the_plain_http_health_check_of_haproxy_gets_a_response(start):
+    """HAProxy's health check sends ``OPTIONS / HTTP/1.0`` without a Host field."""
     daemon = start()
     with balancing(daemon, text=HTTP_CHECK, to=daemon.http_port) as (_, log):
         assert next(line for line in log if "Health check" in line).startswith(CHECKED)
 
 
 @pytest.mark.needs("nginx-stream")
-def test_mail_of_an_ipv6_client_through_nginx_is_from_that_client(start):
-    """Its PROXY header has the destination of the listener that it connects to, an IPv4 address, next to an IPv6 client."""
+def test_mail_through_nginx_has_the_address_of_an_ipv6_client(start):
+    """For an IPv6 client, nginx sends the listener's IPv4 address as the destination."""
     daemon = start(TMPMAILD_SMTP__TRUSTED_PROXIES="127.0.0.1/32")
     address, port = daemon.create(), free_port()
     config = daemon.folder / "nginx.conf"

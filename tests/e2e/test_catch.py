@@ -1,20 +1,26 @@
-"""``tmpmaild catch``: an application sends to anybody, and all of it is in one list."""
+"""``tmpmaild catch``: an application sends to any recipient, and a single list contains all messages."""
 
+import http.client
 import json
 import re
+import signal
 import smtplib
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from os import EX_CONFIG
 from urllib.parse import quote
 
 import pytest
 
 import warm
-from daemons import environment
+from daemons import FREE_PORTS, environment
 from patience import PATIENCE_SECONDS
+from tmpmaild.client import Client, WaitTimeout
 from warm import Program
 
 ANYBODY = [
@@ -24,6 +30,8 @@ ANYBODY = [
     pytest.param("noreply@shop.example", id="a name of mail systems"),
     pytest.param("postmaster@shop.example", id="postmaster of any domain"),
     pytest.param("postmaster", id="postmaster without a domain"),
+    pytest.param("root", id="a name without a domain"),
+    pytest.param("grüße@shop.example", id="UTF-8 without SMTPUTF8"),
     pytest.param("al@shop.example", id="a short name"),
     pytest.param("o'brien@shop.example", id="an apostrophe"),
     pytest.param('"a b"@shop.example', id="a quoted string"),
@@ -49,11 +57,13 @@ class Catcher:
     def send(self, *recipients, subject="Welcome", text="Your code is 481516."):
         mail = f"From: app@shop.example\r\nTo: anna@shop.example\r\nSubject: {subject}\r\n\r\n{text}\r\n"
         with self.connected() as client:
+            client.command_encoding = "utf-8"
             assert client.sendmail("app@shop.example", list(recipients), mail.encode()) == {}
 
-    def request(self, method, path, *, host=None):
+    def request(self, method, path, *, host=None, **fields):
         url = f"http://127.0.0.1:{self.http_port}/api/v1{path}"
-        request = urllib.request.Request(url, method=method, headers={"Host": host} if host else {})
+        fields |= {"Host": host} if host else {}
+        request = urllib.request.Request(url, method=method, headers=fields)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
                 return response.status, response.read()
@@ -89,7 +99,7 @@ def catcher(tmp_path_factory):
 
 @pytest.fixture
 def empty(catcher):
-    """Return the catcher, with all messages deleted."""
+    """Return the catcher with all messages deleted."""
     assert catcher.request("DELETE", "/messages")[0] == 200
     return catcher
 
@@ -100,13 +110,13 @@ def test_a_message_to_anybody_is_accepted_listed_and_in_the_inbox_of_its_recipie
     (message,) = empty.messages()
     assert (message["to"], message["recipients"]) == (recipient, [recipient])
     assert [code["value"] for code in message["codes"]] == ["481516"]
-    address = recipient if "@" in recipient else "postmaster@mail.example.com"
+    address = recipient if "@" in recipient else f"{recipient}@mail.example.com"
     (copy,) = empty.messages(f"/addresses/{quote(address)}/messages")
     assert copy["subject"] == "Welcome"
     assert "recipients" not in copy
 
 
-def test_a_message_to_several_is_listed_once_with_its_bcc(empty):
+def test_a_message_to_several_recipients_is_listed_once_with_its_bcc(empty):
     sent = ["anna@shop.example", "bob@other.example", "archive@company.example"]
     empty.send(*sent)
     (message,) = empty.messages()
@@ -143,6 +153,31 @@ def test_the_list_is_filtered_by_a_whole_recipient_in_any_case(empty):
     assert len(empty.messages("/addresses/anna@shop.example/messages")) == 2
 
 
+def test_recipients_are_listed_with_their_message_counts_latest_first(empty):
+    assert empty.get("/recipients") == {"message_count": 0, "recipients": []}
+    empty.send("anna+1@shop.example", "bob@shop.example", "Bob@Shop.example")
+    for _ in range(250):  # more messages than a single query reads
+        empty.send("Carol@shop.example")
+    empty.send("ANNA+1@shop.example", "anna@shop.example")
+    found = empty.get("/recipients")
+    assert found["message_count"] == 252
+    counts = {"ANNA+1@shop.example": 2, "anna@shop.example": 1, "Carol@shop.example": 250, "bob@shop.example": 1}
+    numbers = {one["address"]: one["message_count"] for one in found["recipients"]}
+    assert [address.casefold() for address in numbers] == [address.casefold() for address in counts]
+    assert list(numbers.values()) == list(counts.values())
+    for address, count in numbers.items():
+        assert len(empty.messages(f"/messages?to={quote(address)}&limit=100")) == min(count, 100)
+
+
+def test_a_thousand_recipients_are_listed_however_many_there_were(empty):
+    for part in range(3):
+        empty.send(*(f"user{part}-{number}@shop.example" for number in range(600)))
+    found = empty.get("/recipients")
+    assert found["message_count"] == 3
+    assert [one["message_count"] for one in found["recipients"]] == [1] * 1000
+    assert found["recipients"][0]["address"].startswith("user2-")
+
+
 def test_the_pages_of_a_filtered_list_keep_the_filter(empty):
     for number in range(3):
         empty.send("anna@shop.example", subject=str(number))
@@ -154,7 +189,7 @@ def test_the_pages_of_a_filtered_list_keep_the_filter(empty):
     assert [one["subject"] for one in empty.messages(following[2])] == ["0"]
 
 
-def test_a_deleted_message_is_gone_from_the_inboxes_of_all_recipients_and_nothing_else_is(empty):
+def test_a_deleted_message_and_only_that_message_disappears_from_the_inboxes_of_all_recipients(empty):
     empty.send("anna@shop.example", "bob@shop.example", subject="stays")
     empty.send("anna@shop.example", "bob@shop.example", subject="goes")
     goes, _ = empty.messages()
@@ -165,14 +200,22 @@ def test_a_deleted_message_is_gone_from_the_inboxes_of_all_recipients_and_nothin
 
 
 def test_a_copy_is_deleted_however_its_recipient_was_written(empty):
-    empty.send("postmaster", '"a b"@shop.example', "<@relay.example:carol@shop.example>", "Dora+tag@SHOP.example")
+    empty.send(
+        "postmaster", "root", '"a b"@shop.example', "<@relay.example:carol@shop.example>", "Dora+tag@SHOP.example"
+    )
     (message,) = empty.messages()
-    assert len(message["recipients"]) == 4
-    inboxes = ("postmaster@mail.example.com", '"a b"@shop.example', "carol@shop.example", "dora@shop.example")
+    assert len(message["recipients"]) == 5
+    inboxes = (
+        "postmaster@mail.example.com",
+        "root@mail.example.com",
+        '"a b"@shop.example',
+        "carol@shop.example",
+        "dora@shop.example",
+    )
     paths = [f"/addresses/{quote(address)}/messages" for address in inboxes]
-    assert [len(empty.messages(path)) for path in paths] == [1, 1, 1, 1]
+    assert [len(empty.messages(path)) for path in paths] == [1] * 5
     assert empty.request("DELETE", f"/messages/{message['id']}") == (204, b"")
-    assert [len(empty.messages(path)) for path in paths] == [0, 0, 0, 0]
+    assert [len(empty.messages(path)) for path in paths] == [0] * 5
 
 
 def test_messages_are_deleted_by_id_up_to_one_and_all(empty):
@@ -190,7 +233,7 @@ def test_messages_are_deleted_by_id_up_to_one_and_all(empty):
     assert empty.messages("/addresses/anna@shop.example/messages") == []
 
 
-def test_source_attachments_views_and_the_mbox_are_those_of_an_inbox(empty):
+def test_source_attachments_views_and_the_mbox_are_the_same_as_in_an_inbox(empty):
     mail = (
         b'Subject: Files\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n'
         b"<p>Hello <b>Anna</b></p>\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt"
@@ -207,6 +250,32 @@ def test_source_attachments_views_and_the_mbox_are_those_of_an_inbox(empty):
     status, view = empty.request("POST", f"{path}/view")
     assert (status, view.startswith(b'{"url":"/view/')) == (201, True)
     assert empty.request("GET", "/messages.mbox")[1].count(b"\nSubject: Files\n") == 1
+
+
+def test_a_wait_for_a_different_recipient_lists_the_recipients_of_the_messages_that_arrived(empty):
+    empty.send("anna@shop.example", "bob@shop.example")
+    with Client(f"http://127.0.0.1:{empty.http_port}") as client, pytest.raises(WaitTimeout) as late:
+        client.all_mail().wait_for(to="anna", timeout=0)
+    assert str(late.value).splitlines()[2:] == [
+        "    lacks recipient 'anna'",
+        "    recipients: anna@shop.example, bob@shop.example",
+    ]
+
+
+def test_an_mbox_file_can_be_limited_to_one_recipient(empty):
+    empty.send("anna@shop.example", "bob@shop.example", subject="to both")
+    empty.send("bob@shop.example", subject="to bob")
+    empty.send("anna+1@shop.example", subject="to a tag")
+
+    def subjects(query):
+        status, mbox = empty.request("GET", f"/messages.mbox{query}")
+        return status, re.findall(rb"^Subject: (.*)$", mbox, re.MULTILINE)
+
+    assert subjects("?to=Anna@shop.example") == (200, [b"to both"])
+    assert subjects("?to=anna%2B1@shop.example") == (200, [b"to a tag"])
+    assert subjects("?to=bob@shop.example") == (200, [b"to both", b"to bob"])
+    assert subjects("?to=nobody@shop.example") == (200, [])
+    assert subjects("?to=") == (200, [b"to both", b"to bob", b"to a tag"])
 
 
 def test_the_first_message_of_an_address_can_be_waited_for(empty):
@@ -245,7 +314,7 @@ def test_a_deleted_address_is_free_at_once(empty):
     assert create()["address"] == created["address"]
 
 
-def test_the_api_says_that_all_mail_is_caught(empty):
+def test_the_api_reports_that_all_mail_is_caught(empty):
     assert empty.get("/domains")["catch_all"] is True
 
 
@@ -255,8 +324,63 @@ def test_a_page_of_another_name_for_this_machine_reads_nothing(empty, host):
     assert (status, json.loads(body)["code"]) == (400, "bad-host")
 
 
+FROM_ELSEWHERE = [
+    pytest.param({"Host": "evil.example"}, (400, "bad-host"), id="a name that its owner points to this machine"),
+    pytest.param({"Sec-Fetch-Site": "cross-site"}, (403, "cross-site"), id="a page of another site"),
+    pytest.param({"Sec-Fetch-Site": "same-site"}, (403, "cross-site"), id="a page of another port of this machine"),
+    pytest.param(
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+        (403, "cross-site"),
+        id="a frame of another site",
+    ),
+]
+
+
+def every_operation(running):
+    """Yield the method and path of every operation, with the values of an existing message."""
+    (message,) = running.messages()
+    values = {"address": "anna@shop.example", "id": message["id"], "index": "0", "secret": "x"}
+    for path, item in running.get("/openapi.json")["paths"].items():
+        for method in item.keys() & {"get", "post", "patch", "delete"}:
+            yield method.upper(), path.removeprefix("/api/v1").format_map(values)
+
+
+@pytest.mark.parametrize(("fields", "refusal"), FROM_ELSEWHERE)
+def test_no_page_of_another_site_reads_changes_or_deletes_anything(empty, fields, refusal):
+    empty.send("anna@shop.example")
+    operations = list(every_operation(empty))
+    assert ("DELETE", "/messages") in operations
+    for method, path in operations:
+        status, body = empty.request(method, path, **fields)
+        assert (method, path, status, json.loads(body)["code"]) == (method, path, *refusal)
+    assert len(empty.messages()) == len(empty.messages("/addresses/anna@shop.example/messages")) == 1
+
+
+def test_a_page_of_another_site_changes_nothing_where_browsers_do_not_name_the_site(empty):
+    """Over plain HTTP to a ``--host`` name, browsers do not report the site, and a GET has no Origin either."""
+    empty.send("anna@shop.example")
+    for method, path in every_operation(empty):
+        if method != "GET":
+            for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
+                status, body = empty.request(method, path, Origin=origin)
+                assert (method, path, status, json.loads(body)["code"]) == (method, path, 403, "cross-site")
+    assert len(empty.messages()) == 1
+
+
+def test_a_form_that_a_browser_posts_to_the_smtp_port_sends_no_message(empty):
+    form = (
+        b"EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<anna@shop.example>\r\nDATA\r\nSubject: x\r\n\r\n.\r\nQUIT\r\n"
+    )
+    fields = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+    with closing(http.client.HTTPConnection("127.0.0.1", empty.smtp_port, timeout=PATIENCE_SECONDS)) as browser:
+        browser.request("POST", "/", form, fields)
+        with pytest.raises((http.client.BadStatusLine, ConnectionError)):
+            browser.getresponse()
+    assert empty.messages() == []
+
+
 @pytest.mark.parametrize("host", ["localhost", "localhost:8025", "127.0.0.1", "[::1]:8025"])
-def test_this_machine_is_reached_by_its_usual_names(empty, host):
+def test_this_machine_can_be_reached_by_its_usual_names(empty, host):
     assert empty.request("GET", "/messages", host=host)[0] == 200
 
 
@@ -277,21 +401,121 @@ def test_options_offer_auth_allow_a_name_and_keep_the_messages(tmp_path):
         assert [one["subject"] for one in again.messages()] == ["Welcome"]
 
 
-def test_without_keep_nothing_is_left(tmp_path):
+def test_without_keep_no_file_is_left(tmp_path):
     with catching(tmp_path, TMPDIR=str(tmp_path)) as running:
         running.send("anna@shop.example")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_that_is_taken_is_one_line(tmp_path):
+@pytest.mark.parametrize("command", [["catch"], ["serve"], ["serve", "--for-tests", "--stay"]], ids=" ".join)
+@pytest.mark.parametrize("key", ["SMTP__LISTEN", "HTTP__LISTEN"])
+def test_a_second_service_on_a_port_is_reported_in_one_line(tmp_path, command, key):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = warm.run(["catch", "--smtp", place, "--http", "127.0.0.1:0"], cwd=tmp_path, env=environment())
+        settings = environment(**FREE_PORTS | {f"TMPMAILD_{key}": place}, TMPDIR=str(tmp_path))
+        done = warm.run(command, cwd=tmp_path, env=settings)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"tmpmaild: cannot listen on {place}: Address already in use\n"
+    advice = "; choose a different port with --smtp or --http" if command == ["catch"] else ""
+    assert done.stderr == f"tmpmaild: cannot listen on {place}: Address already in use{advice}\n"
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
-def test_whoever_reaches_another_address_than_loopback_reads_everything_and_the_log_says_so(tmp_path):
+@pytest.mark.parametrize("command", [["catch"], ["serve"], ["serve", "--for-tests", "--stay"]], ids=" ".join)
+def test_a_second_service_on_a_database_is_reported_in_one_line(tmp_path, command):
+    with catching(tmp_path, "--keep", "all.db") as running:
+        settings = environment(**FREE_PORTS, TMPMAILD_STORAGE__PATH="all.db")
+        done = warm.run(command, cwd=tmp_path, env=settings)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+        assert done.stderr.startswith("tmpmaild: all.db: ")
+        running.send("anna@shop.example")
+        assert len(running.messages()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--http", "8025x"], "--http: http.listen[0]: expected host:port, [IPv6]:port or unix:PATH, found '8025x'"),
+        (["--smtp", "0.0.0.0"], "--smtp: smtp.listen[0]: expected host:port or [IPv6]:port, found '0.0.0.0'"),
+        (["--smtp", ""], "--smtp: smtp.listen[0]: expected host:port or [IPv6]:port, found ''"),
+        (["--keep", ""], "--keep: storage.path: expected the path of a file, found '.'"),
+        (["--host", "a b"], "--host: http.allowed_hosts[3]: expected a host name or an IP address, without port"),
+    ],
+)
+def test_a_wrong_option_is_reported_in_one_line_with_its_name(tmp_path, arguments, complaint):
+    done = warm.run(["catch", *arguments], cwd=tmp_path, env=environment())
+    assert (done.returncode, done.stdout) == (EX_CONFIG, "")
+    assert done.stderr.startswith(f"tmpmaild: {complaint}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_unix_socket_is_announced_as_it_is_and_opened_in_no_browser(tmp_path):
+    arguments = ["catch", "--smtp", "0", "--http", f"unix:{tmp_path}/http.sock", "--open"]
+    program = Program(arguments, cwd=tmp_path, env=environment(BROWSER="/bin/false"), text=True, stderr=subprocess.PIPE)
+    with closing(program.stdout), closing(program.stderr):
+        assert "send it to SMTP on 127.0.0.1:" in program.stdout.readline()
+        assert program.stdout.readline() == f"  HTTP on unix:{tmp_path}/http.sock; ctrl-C stops it\n"
+        program.terminate()
+        assert program.wait(PATIENCE_SECONDS) == 0
+        assert program.stderr.read() == ""
+
+
+def test_a_port_alone_is_on_loopback(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = warm.run(["catch", "--smtp", str(port), "--http", "0"], cwd=tmp_path, env=environment())
+    assert done.stderr.startswith(f"tmpmaild: cannot listen on 127.0.0.1:{port}: Address already in use; ")
+
+
+def test_a_database_that_a_variable_names_is_kept(tmp_path):
+    settings = {"TMPMAILD_STORAGE__PATH": "all.db"}
+    with catching(tmp_path, **settings) as running:
+        running.send("anna@shop.example")
+    with catching(tmp_path, **settings) as again:
+        assert [one["subject"] for one in again.messages()] == ["Welcome"]
+
+
+@pytest.mark.parametrize("command", [["catch"], ["serve", "--for-tests", "--stay"]], ids=" ".join)
+def test_a_missing_folder_for_a_temporary_database_is_reported_in_one_line(tmp_path, command):
+    """In a container with a read-only root, the standard library finds no folder for temporary files."""
+    script = (
+        "import sys, tempfile; from tmpmaild.cli.main import main\n"
+        "tempfile._candidate_tempdir_list = lambda: ['/proc/nowhere']\n"
+        "main(sys.argv[1:])"
+    )
+    program = [sys.executable, "-c", script, *command]
+    done = subprocess.run(program, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(
+        "tmpmaild: there is no folder for a temporary database: No usable temporary directory"
+    )
+    assert done.stderr.endswith("; set TMPDIR, or name a file: TMPMAILD_STORAGE__PATH\n")
+
+
+def test_the_catcher_stops_when_its_terminal_is_closed_and_leaves_nothing_behind(tmp_path):
+    arguments = ["catch", "--smtp", "0", "--http", "0"]
+    program = Program(arguments, cwd=tmp_path, env=environment(TMPDIR=str(tmp_path)), text=True)
+    with closing(program.stdout):
+        Catcher(program)
+        program.send_signal(signal.SIGHUP)
+        assert program.wait(PATIENCE_SECONDS) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_catcher_started_by_nohup_outlives_its_terminal(tmp_path):
+    command = ["nohup", sys.executable, "-m", "tmpmaild", "catch", "--smtp", "0", "--http", "0"]
+    program = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with program:
+        running = Catcher(program)
+        program.send_signal(signal.SIGHUP)
+        running.send("anna@shop.example")
+        assert len(running.messages()) == 1
+        program.terminate()
+    assert program.returncode == 0
+
+
+def test_everyone_who_reaches_a_public_address_can_read_everything_and_the_log_warns(tmp_path):
     with (tmp_path / "stderr.txt").open("wb") as stderr:
         arguments = ["catch", "--smtp", "127.0.0.1:0", "--http", "0.0.0.0:0"]
         program = Program(arguments, cwd=tmp_path, env=environment(), text=True, stderr=stderr.fileno())
@@ -300,10 +524,10 @@ def test_whoever_reaches_another_address_than_loopback_reads_everything_and_the_
         program.terminate()
         assert program.wait(PATIENCE_SECONDS) == 0
     log = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
-    assert "every recipient is accepted, and everybody who reaches HTTP on 0.0.0.0:" in log
+    assert "every recipient is accepted, and anyone who can reach HTTP on 0.0.0.0:" in log
 
 
-def test_a_service_for_tests_catches_all_when_asked_to(tmp_path):
+def test_a_service_for_tests_catches_all_mail_on_request(tmp_path):
     program = Program(["serve", "--for-tests", "--catch-all", "--stay"], cwd=tmp_path, env=environment(), text=True)
     with closing(program.stdout):
         places = json.loads(program.stdout.readline())
@@ -316,14 +540,20 @@ def test_a_service_for_tests_catches_all_when_asked_to(tmp_path):
         assert program.wait(PATIENCE_SECONDS) == 0
 
 
+@pytest.mark.parametrize("option", [["--auth"], ["--host", "mail"]])
+def test_options_of_the_catcher_are_refused_without_it(tmp_path, option):
+    done = warm.run(["serve", "--for-tests", "--stay", *option], cwd=tmp_path, env=environment())
+    assert (done.returncode, done.stderr) == (1, "tmpmaild: --host and --auth need --catch-all\n")
+
+
 def test_catch_all_without_for_tests_is_refused(tmp_path):
     done = warm.run(["serve", "--catch-all"], cwd=tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "tmpmaild: --catch-all needs --for-tests; at your desk use tmpmaild catch\n"
+    assert done.stderr == "tmpmaild: --catch-all needs --for-tests; for interactive use, run tmpmaild catch\n"
 
 
-def test_a_service_for_tests_without_standard_input_says_what_to_do(tmp_path):
+def test_a_service_for_tests_without_standard_input_explains_what_to_do(tmp_path):
     done = warm.run(["serve", "--for-tests"], cwd=tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (1, "")
-    assert "standard input has ended already" in done.stderr
+    assert "standard input has already ended" in done.stderr
     assert "--stay" in done.stderr

@@ -1,4 +1,4 @@
-"""Cells behind the Caddy configuration of docs/proxy as it is, but for ports: by domain, one more, and one drained."""
+"""Cells behind the Caddy configuration in docs/proxy, on other ports: routing by domain, adding and draining cells."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ DRAIN_A = {"to {a} {b} {c}": "to {b} {c}", "\t\timport cell a": "\t\timport drai
 
 
 class Cells:
-    """Daemons by their names, and Caddy in front of them."""
+    """Daemons by cell name, with Caddy in front of them."""
 
     def __init__(self, folder, start):
         self.folder, self._start = folder, start
@@ -49,7 +49,7 @@ class Cells:
             self.at[f"{{{name}}}"] = f"127.0.0.1:{self.daemons[name].http_port}"
 
     def edit(self, changes):
-        """Change the configuration; ``{a}`` is the port of that cell's daemon."""
+        """Change the configuration; ``{a}`` is replaced by the address of that cell's daemon."""
         self._text = changed(self._text, changes)
         config = changed(self._text, {**self.at, "\n{\n\tlog default {": ADMIN.format(folder=self.folder)})
         (self.folder / "Caddyfile").write_text(config)
@@ -72,7 +72,7 @@ class Cells:
     def ask(self, *request):
         try:
             return self._ask(*request)
-        except ConnectionResetError:  # what Caddy has not accepted yet when it is reloaded (docs/scaling.md)
+        except ConnectionResetError:  # a connection that Caddy has not accepted yet when it reloads (docs/scaling.md)
             return self._ask(*request)
 
     def _ask(self, *request):
@@ -80,7 +80,7 @@ class Cells:
             return answered(connection)
 
     def create(self, times):
-        """Create addresses at any cell; return the answers by the names of the cells."""
+        """Create addresses without choosing a cell; return the responses by cell name."""
         made = [self.ask(ADDRESSES, "POST") for _ in range(times)]
         assert {one.status for one in made} == {201}
         return {one.headers["Location"].split("/")[1]: one.json for one in made}
@@ -104,7 +104,7 @@ def cells(tmp_path, start):
 
 
 def next_line(stream, text):
-    """Return the next line of a stream with this text; "" where the stream ends without."""
+    """Return the stream's next line that contains a text, or "" if the stream ends first."""
     return next((line for line in iter(stream.readline, b"") if text in line), b"")
 
 
@@ -128,7 +128,7 @@ def test_each_address_is_found_by_its_domain(cells):
         assert cells.ask(f"{ADDRESSES}/{nowhere}").json["code"] in {"address-not-found", "not-found"}
 
 
-def test_a_cell_is_added_without_a_pause_and_another_is_drained_and_stopped(cells):
+def test_a_cell_is_added_without_a_pause_and_a_different_cell_is_drained_and_stopped(cells):
     made = cells.create(2)
     kept, moved = made["a"]["address"], made["b"]["address"]
     with (

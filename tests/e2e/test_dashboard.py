@@ -1,4 +1,4 @@
-"""Each query of the dashboard shows something of daemons that a real Prometheus watches."""
+"""Each query in the dashboard returns values for daemons that a real Prometheus monitors."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ SETTINGS = {
 
 @pytest.fixture
 def daemons(tmp_path, cluster):
-    """Return a daemon on each engine."""
+    """Yield two daemons, one for each storage engine."""
     running = []
     for name, storage in (("sqlite", {}), ("postgresql", {"TMPMAILD_STORAGE__URL": cluster.url(cluster.database())})):
         (tmp_path / name).mkdir()
@@ -37,7 +37,7 @@ def daemons(tmp_path, cluster):
 
 @pytest.fixture
 def prometheus(tmp_path, daemons):
-    """Return the URL of a Prometheus that reads the numbers of the daemons five times a second."""
+    """Yield the URL of a Prometheus that scrapes the daemons five times a second."""
     place = f"127.0.0.1:{free_port()}"
     targets = [url_of_metrics(daemon).removeprefix("http://") for daemon in daemons]
     scrape = {"job_name": "tmpmaild", "scrape_interval": "200ms", "scrape_timeout": "200ms"}
@@ -53,7 +53,7 @@ def prometheus(tmp_path, daemons):
 
 
 def be_used(daemon):
-    """Let mail come and webhooks be called, and have something refused."""
+    """Send a message, trigger a webhook call, and cause refusals."""
     webhook = {"webhook": {"url": "http://127.0.0.1:9/"}}
     address = daemon.request("/api/v1/addresses", "POST", webhook).json["address"]
     daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
@@ -66,7 +66,7 @@ def be_used(daemon):
 
 
 def answer(url, query):
-    """Return what promtool prints: a line for each series, that it is not reachable yet, or that the query is wrong."""
+    """Return promtool's output: a line for each series, or an error until Prometheus is reachable."""
     command = [peers.which("promtool"), "query", "instant", url, query]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "parse error" not in done.stderr, done.stderr
@@ -75,7 +75,7 @@ def answer(url, query):
 
 @pytest.mark.proof
 @pytest.mark.needs("prometheus", "postgresql")
-def test_each_panel_shows_something_of_a_service_that_is_used(prometheus, daemons):
+def test_each_panel_shows_data_of_a_service_in_use(prometheus, daemons):
     dark = QUERIES
     for _ in range(60):
         for daemon in daemons:

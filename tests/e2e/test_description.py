@@ -1,11 +1,11 @@
-"""The description against the real server: what it generates is answered as it says, with no status it does not name."""
+"""The OpenAPI description and the real server: generated requests get the documented responses and statuses."""
 
 import pytest
 
 import described
 from tmpmaild.http.app import OPERATIONS
 
-MAX_EXAMPLES = 3  # the system tests have more
+MAX_EXAMPLES = 3  # the system tests generate more examples
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,10 @@ def test_every_operation_is_described():
 
 
 @pytest.mark.parametrize("operation_id", sorted(one.id for one in OPERATIONS))
-def test_what_is_asked_as_described_is_answered_as_described(lives, operation_id):
+def test_valid_requests_get_documented_responses(lives, operation_id):
     described.ask_all(lives, operation_id, described.GenerationMode.POSITIVE, MAX_EXAMPLES)
 
 
 @pytest.mark.parametrize("operation_id", described.MISTAKABLE)
-def test_what_is_not_asked_as_described_is_answered_as_described(lives, operation_id):
+def test_invalid_requests_get_documented_responses(lives, operation_id):
     described.ask_all(lives, operation_id, described.GenerationMode.NEGATIVE, MAX_EXAMPLES)

@@ -1,4 +1,4 @@
-"""Signals that come before the daemon waits for them: SIGHUP is survived, SIGTERM and SIGINT end it with 0."""
+"""Signals that arrive before the daemon is ready: it survives SIGHUP, and exits with 0 on SIGTERM and SIGINT."""
 
 import signal
 import sqlite3
@@ -13,8 +13,16 @@ import pytest
 from daemons import FREE_PORTS, PATIENCE_SECONDS, environment
 from warm import Program
 
-# The signal comes when the first module that takes time is about to be loaded.
+# Sends the signal just before the first slow module is imported.
 PROGRAM = Path(__file__).with_name("early_signals_program.py")
+
+
+@pytest.mark.parametrize("command", [["catch"], ["serve", "--for-tests"]], ids=" ".join)
+def test_a_hangup_while_the_modules_of_a_service_for_tests_are_loaded_ends_it(tmp_path, command):
+    program = [sys.executable, PROGRAM, *command, str(int(signal.SIGHUP))]
+    with Popen(program, cwd=tmp_path, env=environment(**FREE_PORTS), text=True, stdout=PIPE, stderr=PIPE) as process:
+        assert process.communicate(timeout=PATIENCE_SECONDS) == ("", "")
+    assert process.returncode == -signal.SIGHUP
 
 
 @contextmanager
@@ -56,7 +64,7 @@ def test_a_stop_while_modules_are_loaded_ends_it_cleanly(tmp_path, number):
 
 @contextmanager
 def busy_with_the_database(folder, command):
-    """Start a daemon, and stop it at its first write: another process has the write lock."""
+    """Start a daemon that blocks on its first write, because another connection holds the write lock."""
     assert command("migrate").returncode == 0
     with closing(sqlite3.connect(folder / "tmpmaild.db", isolation_level=None)) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
@@ -84,4 +92,4 @@ def test_a_stop_while_the_database_is_opened_ends_it_at_once(tmp_path, command, 
     with busy_with_the_database(tmp_path, command) as (process, stranger):
         process.send_signal(number)
         assert_ended(process)
-        assert stranger.in_transaction  # it has not waited for that
+        assert stranger.in_transaction  # the lock is still held, so the daemon did not wait for it

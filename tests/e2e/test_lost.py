@@ -1,4 +1,4 @@
-"""The database is removed under the running daemon: no mail is acknowledged any more, and it ends for a fresh start."""
+"""The database is removed while the daemon runs: the daemon stops acknowledging messages and exits."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from senders import SENDERS, Sender
 
 
 @pytest.mark.parametrize("ends", [("", "-wal", "-shm", ".lock"), ("",), ("-wal",)])
-def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, ends):
+def test_no_mail_is_acknowledged_and_the_daemon_exits_with_an_error(start, ends):
     daemon = start(**NO_LIMITS)
     address = daemon.create()
     senders = [Sender(daemon.smtp_port, [address], number) for number in range(SENDERS)]
@@ -21,7 +21,7 @@ def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, ends):
     before = sum(len(sender.acknowledged) for sender in senders)
     for sender in senders:
         sender.join(PATIENCE_SECONDS)
-    # Each had one mail at most that was committed and looked after just before.
+    # For each sender, one message may already have been committed and checked when the files were removed.
     assert sum(len(sender.acknowledged) for sender in senders) - before <= SENDERS
     assert {451} <= set().union(*(sender.refusals for sender in senders)) <= {421, 451}
     assert daemon.process.wait(PATIENCE_SECONDS) == 1
@@ -33,7 +33,7 @@ def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, ends):
     assert again.stop() == 0
 
 
-def test_a_request_that_meets_the_loss_is_answered(start):
+def test_a_request_during_the_loss_gets_a_response(start):
     daemon = start()
     daemon.database.unlink()
     answer = daemon.request("/api/v1/addresses", "POST")

@@ -1,4 +1,4 @@
-"""What an operator's tools ask a running service: health, readiness and metrics, each number described in the docs."""
+"""The monitoring endpoints of a running service: health, readiness, and metrics, which are all documented."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def daemon(start):
 
 def url_of_metrics(daemon):
     while not (found := re.search(r"metrics on (127\.0\.0\.1:\d+)", daemon.log())):
-        assert daemon.process.poll() is None  # a thread of its own writes the log, after the service has begun
+        assert daemon.process.poll() is None  # a separate thread writes this line after the service has started
     return "http://" + found[1]
 
 
@@ -47,7 +47,7 @@ def operator_url(daemon):
 
 
 def samples(url):
-    """Return the value of each sample, by name and labels."""
+    """Return the values of all metric samples by name and labels."""
     status, text = ask(f"{url}/metrics")
     assert status == 200
     return {
@@ -57,7 +57,7 @@ def samples(url):
     }
 
 
-def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
+def test_the_metrics_reflect_a_day_of_use(daemon, operator_url):
     address = daemon.create()
     daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
@@ -85,13 +85,13 @@ def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not samples(operator_url)["tmpmaild_senders_resolver_silent_total",] and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert "senders.resolver 127.0.0.1:9 does not answer" in daemon.log()
+    assert "senders.resolver 127.0.0.1:9 does not respond" in daemon.log()
     assert 0 <= time.time() - seen["process_start_time_seconds",] < 3600
     assert seen["tmpmaild_storage_used_bytes",] < seen["tmpmaild_storage_max_bytes",]
     assert address.partition("@")[0] not in str(seen)
 
 
-def test_every_number_is_described_and_nothing_else_is(daemon, operator_url):
+def test_exactly_the_exposed_metrics_are_described(daemon, operator_url):
     daemon.create()
     status, text = ask(f"{operator_url}/metrics")
     assert status == 200
@@ -99,7 +99,7 @@ def test_every_number_is_described_and_nothing_else_is(daemon, operator_url):
     assert served == monitoring.described("sqlite")
 
 
-def test_health_and_readiness_are_told_on_both_ports_the_reason_on_one(start):
+def test_health_and_readiness_are_served_on_both_ports_and_the_reason_on_one(start):
     daemon = start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_STORAGE__MAX_BYTES=str(1 << 20), **ALL_SHARE)
     operator_url = url_of_metrics(daemon)
     for url in (daemon.url, operator_url):
@@ -113,13 +113,13 @@ def test_health_and_readiness_are_told_on_both_ports_the_reason_on_one(start):
     assert ask(f"{daemon.url}/readyz") == (503, "not ready\n")
     assert ask(f"{operator_url}/readyz") == (503, "storage full\n")
     assert ask(f"{daemon.url}/healthz") == (200, "ok\n")
-    assert daemon.stop() == 0  # lines are written by a thread
+    assert daemon.stop() == 0  # stop the daemon first, because a separate thread writes the log
     assert (
-        "WARNING tmpmaild.storage.sqlite.space: storage full: storage.max_bytes, 1 MiB, is used up" in daemon.errors()
+        "WARNING tmpmaild.storage.sqlite.space: storage full: storage.max_bytes (1 MiB) is reached" in daemon.errors()
     )
 
 
-def test_what_a_proxy_writes_unreadably_is_counted_logged_once_and_told_by_doctor(start, command):
+def test_unreadable_forwarded_for_fields_are_counted_logged_once_and_reported_by_doctor(start, command):
     daemon = start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_HTTP__TRUSTED_PROXIES="::ffff:127.0.0.0/104")
     statuses = [
         daemon.request("/api/v1/domains", headers=[("X-Forwarded-For", hop)]).status
@@ -130,3 +130,17 @@ def test_what_a_proxy_writes_unreadably_is_counted_logged_once_and_told_by_docto
     assert daemon.log().count("X-Forwarded-For from the proxy 127.0.0.1 does not end with an IP address") == 1
     said = json.loads(command("doctor", "--json", TMPMAILD_STORAGE__PATH=str(daemon.database)).stdout)["results"]
     assert [one["level"] for one in said if one["check"] == "X-Forwarded-For"] == ["warning"]
+
+
+def test_a_proxy_that_is_not_trusted_is_counted_logged_once_and_reported_by_doctor(start, command):
+    daemon = start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_LIMITS__EXEMPT="")
+    for hop in ("203.0.113.5", "203.0.113.6"):
+        assert daemon.request("/api/v1/domains", headers=[("X-Forwarded-For", hop)]).status == 200
+    assert samples(url_of_metrics(daemon))["tmpmaild_http_untrusted_forwarded_for_total",] == 2
+    assert daemon.log().count("127.0.0.1 sent X-Forwarded-For, but is not in http.trusted_proxies") == 1
+    said = json.loads(command("doctor", "--json", TMPMAILD_STORAGE__PATH=str(daemon.database)).stdout)["results"]
+    (found,) = [one for one in said if one["check"] == "X-Forwarded-For"]
+    assert (found["level"], found["text"].partition(",")[0]) == (
+        "warning",
+        "2 requests since startup came from a proxy that was not trusted",
+    )

@@ -1,4 +1,4 @@
-"""The whole program on PostgreSQL."""
+"""The whole program with a PostgreSQL database."""
 
 import http.client
 import signal
@@ -22,7 +22,7 @@ def daemon(tmp_path_factory, start_in, settings):
     return start_in(tmp_path_factory.mktemp("postgresql"), **settings)
 
 
-def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(cluster, tmp_path):
+def test_the_daemon_becomes_ready_when_the_database_becomes_available(cluster, tmp_path):
     there = tmp_path / "server"
     port = free_port()
     settings = FREE_PORTS | {"TMPMAILD_HTTP__LISTEN": f"127.0.0.1:{port}"}
@@ -44,7 +44,7 @@ def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(
         program.stdout.close()
 
 
-def test_it_is_not_ready_while_it_gets_no_connections(daemon, cluster, settings):
+def test_the_daemon_is_not_ready_while_it_gets_no_connections(daemon, cluster, settings):
     address = daemon.create()
     name = settings["TMPMAILD_STORAGE__URL"].partition("@/")[2].partition("?")[0]
     assert until_answered(daemon.http_port, "/readyz").status == 200

@@ -1,4 +1,4 @@
-"""Mail to postmaster and abuse of a running service: junk from some networks keeps nobody's mail out."""
+"""Mail to a running service's postmaster and abuse addresses: junk from a few networks does not block other senders."""
 
 import json
 import smtplib
@@ -12,7 +12,7 @@ SECRET = b"Subject: about your server\r\n\r\nsecret-octets\r\n"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory, start_in):
-    """One that exempts nobody, so that each loopback address is a client of its own."""
+    """Run a daemon that exempts no client, so that each loopback address is a separate client."""
     more = {"TMPMAILD_LIMITS__EXEMPT": "", "TMPMAILD_METRICS__LISTEN": "127.0.0.1:0"}
     return start_in(tmp_path_factory.mktemp("postmaster"), **more)
 
@@ -26,14 +26,14 @@ def run(daemon, command):
 
 
 def send(daemon, client, mail, count=1):
-    """Send from this address until it is refused; return how many were accepted."""
+    """Send from this address until it is refused; return how many messages were accepted."""
     with daemon.smtp(source_address=(client, 0)) as connection:
         for number in range(count):
             try:
                 connection.sendmail("a@example.com", ["postmaster@mail.example.com"], mail)
             except smtplib.SMTPRecipientsRefused as refused:
                 (reply,) = refused.recipients.values()
-            except smtplib.SMTPDataError as refused:  # RCPT goes by what was stored a moment ago
+            except smtplib.SMTPDataError as refused:  # RCPT uses slightly outdated figures, so DATA may be refused
                 reply = refused.args
             else:
                 continue
@@ -57,7 +57,7 @@ def checked(run):
     return next(one for one in json.loads(run("doctor", "--json").stdout)["results"] if one["check"] == "postmaster")
 
 
-def test_junk_from_a_few_networks_keeps_no_mail_to_postmaster_out(daemon, run):
+def test_junk_from_a_few_networks_blocks_no_other_mail_to_postmaster(daemon, run):
     assert checked(run)["level"] == "ok"
     assert [send(daemon, f"127.0.{network}.1", JUNK, 60) for network in range(1, 5)] == [50] * 4
     assert send(daemon, "127.0.9.9", SECRET) == 1
@@ -75,17 +75,17 @@ def test_junk_from_a_few_networks_keeps_no_mail_to_postmaster_out(daemon, run):
     assert b"secret-octets" not in on_disk(daemon)
     done = run("postmaster", "--delete", secret_id)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "holds no such mail" in done.stderr
+    assert "has no such message" in done.stderr
     assert metric(run, daemon, "tmpmaild_postmaster_used_ratio") == pytest.approx(199 / 200)
     assert run("postmaster", "--delete", "--all", "--yes").stdout == "199 messages deleted, their mail erased\n"
     assert run("postmaster").stdout == "no mail for postmaster or abuse\n"
     assert send(daemon, "127.0.1.1", JUNK) == 1
-    assert metric(run, daemon, "tmpmaild_postmaster_used_ratio") == 0  # as of the last sweep
+    assert metric(run, daemon, "tmpmaild_postmaster_used_ratio") == 0  # the metric is measured at each sweep
 
 
 @pytest.mark.parametrize(
     "arguments", [["--delete"], ["--delete", "msg_x", "--all"], ["--all"], ["--yes"], ["--delete", "--all"]]
 )
-def test_what_is_to_be_deleted_is_said_in_one_way(run, arguments):
+def test_deletions_are_specified_in_exactly_one_way(run, arguments):
     done = run("postmaster", *arguments)
     assert (done.returncode, done.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""A 250 is a promise: what was acknowledged survives kill -9, and was on disk before the reply left."""
+"""A 250 is a promise: acknowledged messages survive kill -9, and are on disk before the reply is sent."""
 
 import subprocess
 
@@ -9,7 +9,8 @@ from senders import prove_promise
 
 
 def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, tmp_path):
-    prove_promise(lambda: start(tmp_path, **NO_LIMITS), kills=2, most_mails=80)  # the system tests have more
+    # The system tests kill the daemon more often.
+    prove_promise(lambda: start(tmp_path, **NO_LIMITS), kills=2, most_mails=80)
 
 
 @pytest.mark.needs("strace")
@@ -41,5 +42,5 @@ def test_the_mail_is_synced_before_the_250_leaves(start, tmp_path):
             unsynced = False
         elif "250 2.0.0 Ok: stored" in line:
             promises += 1
-            assert not unsynced, "a 250 left before its mail was on disk"
+            assert not unsynced, "a 250 was sent before its message was on disk"
     assert promises == 5

@@ -1,4 +1,4 @@
-"""The files in docs/proxy as they are, but for ports and certificate, before a real daemon."""
+"""The proxy configurations in docs/proxy, unchanged except for ports and certificates, in front of a real daemon."""
 
 import contextlib
 import http.client
@@ -22,12 +22,12 @@ FOLDERS = " ".join(f"{kind}_temp_path {{0}}/{kind};" for kind in ("client_body",
 
 @pytest.fixture(params=["nginx", "caddy"])
 def proxy(request, tmp_path, start):
-    """Return a daemon and the port of a proxy before it."""
+    """Yield a daemon and the port of a proxy in front of it."""
     certificates.make(tmp_path, "tmp.example.org", certificate="fullchain.pem", key="privkey.pem")
     daemon = start(TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32", TMPMAILD_HTTP__PUBLIC_URL="https://tmp.example.org")
     port = free_port()
     arrange = {"nginx": nginx, "caddy": caddy}[request.param]
-    # Asked to end, Caddy waits for its event streams; killed, nginx leaves its workers behind.
+    # After SIGTERM, Caddy waits for its event streams; after SIGKILL, nginx's workers keep running.
     ended_by = signal.SIGTERM if request.param == "nginx" else signal.SIGKILL
     command = [request.param, *arrange(tmp_path, daemon.http_port, port)]
     with (tmp_path / "output").open("w") as output, running(command, tmp_path, port, ended_by, log=output):
@@ -64,7 +64,7 @@ def caddy(folder, daemon_port, port):
 
 
 class Visitor(http.client.HTTPSConnection):
-    """A client of the proxy from an address of its own."""
+    """A client of the proxy with its own IP address."""
 
     def __init__(self, folder, port, client):
         context = ssl.create_default_context(cafile=folder / "ca.pem")
@@ -79,13 +79,14 @@ class Visitor(http.client.HTTPSConnection):
         return self.getresponse()
 
 
-def test_events_come_at_once_and_limits_count_the_real_client(proxy, tmp_path):
+def test_events_arrive_immediately_and_limits_apply_to_the_real_client(proxy, tmp_path):
     daemon, port = proxy
     with (
         closing(Visitor(tmp_path, port, "127.0.0.2")) as visitor,
         closing(Visitor(tmp_path, port, "127.0.0.3")) as other,
     ):
-        # Said by a page of the same origin, so Host must have been passed on; what a client forges is not believed.
+        # The request claims to come from a page of the same origin, so it only succeeds if Host is forwarded. Forged
+        # fields have no effect.
         made = visitor.ask("POST", "/api/v1/addresses", Origin="https://tmp.example.org", **FORGED)
         address = json.loads(made.read())["address"]
         made_by_other = other.ask("POST", "/api/v1/addresses", **FORGED)
@@ -108,7 +109,7 @@ def test_browsers_are_offered_http_2(proxy, tmp_path):
 
 
 def test_a_request_that_fails_is_not_logged_with_its_address_and_its_visitor(proxy, tmp_path):
-    """Neither when the service breaks off, as at a restart, nor when nobody listens."""
+    """The service first drops the connection, as it does during a restart, and then stops listening."""
     daemon, port = proxy
     address = daemon.create()
     with closing(Visitor(tmp_path, port, "127.0.0.9")) as visitor:

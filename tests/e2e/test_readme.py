@@ -1,4 +1,4 @@
-"""The commands of the README and of the first page on the API, run as they stand."""
+"""The commands in the README and on the first page about the API, run unchanged."""
 
 import json
 import os
@@ -18,7 +18,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def block(page, heading, language="sh"):
-    """Return the first block in a language below a heading."""
+    """Return the first code block in this language below a heading."""
     return re.search(rf"## {heading}\n.*?```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)[1]
 
 
@@ -50,7 +50,7 @@ def test_the_api_in_one_minute(daemon):
     assert run(f"{token}; {read}")[0].startswith("HTTP/1.1 410")
 
 
-def test_the_answer_shown_has_the_fields_of_a_real_one(daemon, command):
+def test_the_shown_response_has_the_fields_of_a_real_response(daemon, command):
     address = daemon.create()
     command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
     (message,) = daemon.messages(address)
@@ -60,13 +60,13 @@ def test_the_answer_shown_has_the_fields_of_a_real_one(daemon, command):
     assert [code["value"] for code in shown["codes"]] == [code["value"] for code in message["codes"]]
 
 
-# The README's blocks run as they stand, in a clone of this repository. What leads them to other ports, and to no network,
-# is in the environment: git takes the URL for this folder, make finds .venv set up, curl connects to the daemon's port.
+# The README's blocks run unchanged in a clone of this repository. Environment variables select other ports and replace
+# network access: git maps the URL to this folder, make finds an existing .venv, and curl connects to the daemon's port.
 
 
 @pytest.fixture(scope="module")
 def at_home(tmp_path_factory):
-    """Return the environment of a person who follows the README, on free ports."""
+    """Return the environment of a user who follows the README, but with free ports."""
     home = tmp_path_factory.mktemp("home")
     hook = home / "hooks" / "post-checkout"
     hook.parent.mkdir()
@@ -85,7 +85,10 @@ def at_home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cloned(at_home):
-    """Run the first block, which serves until ctrl-C; return the folder, and what leads a second terminal to it."""
+    """Run the first block, which starts a server, until Ctrl-C.
+
+    Yield the folder and a second terminal's environment.
+    """
     (first, *_) = blocks("Try it")
     home = Path(at_home["HOME"])
     given = {"cwd": home, "env": at_home, "text": True, "start_new_session": True}
@@ -114,7 +117,7 @@ def done_in(folder, environ, script):
 
 
 @pytest.mark.needs("curl")
-def test_what_is_to_be_tried_shows_the_mail_and_its_code(cloned):
+def test_the_first_commands_show_the_message_and_its_code(cloned):
     folder, environ = cloned
     _, second = blocks("Try it")
     (message,) = json.loads(done_in(folder, environ, second).partition("\n")[2])["messages"]
@@ -122,11 +125,11 @@ def test_what_is_to_be_tried_shows_the_mail_and_its_code(cloned):
 
 
 def test_the_complete_test_passes(tmp_path):
-    """As it stands, but for pip: what it installs is here."""
+    """The block runs unchanged except for pip: the packages are already installed."""
     (tmp_path / re.search(r"`(test_\w+\.py)`", README)[1]).write_text(block("README.md", "In your tests", "python"))
     (script,) = blocks("In your tests")
     installing, _, running = script.partition("\n")
     assert installing.startswith('pip install "../tmpmaild[client]"')
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    # Other plugins that are installed here warn.
+    # Other installed plugins may cause warnings.
     assert "1 passed" in done_in(tmp_path, environment(PATH=path, PYTHONWARNINGS=""), running)

@@ -1,4 +1,4 @@
-"""A reload takes the whole configuration or nothing of it: domains, limits, certificates, the log."""
+"""A reload applies either the whole configuration (domains, limits, certificates, log settings) or no part of it."""
 
 import re
 import signal
@@ -26,14 +26,14 @@ def write(tmp_path):
 
 
 def until(daemon, text, *, times=1):
-    """Wait for a line in the log."""
+    """Wait until the log contains a text."""
     while daemon.log().count(text) < times:
         assert daemon.process.poll() is None
         time.sleep(0.01)
 
 
 def reload(daemon, text):
-    """Send SIGHUP, and wait for one more line with this text."""
+    """Send SIGHUP, and wait for one more log line with this text."""
     times = daemon.log().count(text) + 1
     daemon.process.send_signal(signal.SIGHUP)
     until(daemon, text, times=times)
@@ -53,7 +53,7 @@ def create(daemon, domain, name="alice"):
 
 
 def presented(daemon):
-    """Return the certificate that STARTTLS shows."""
+    """Return the certificate that STARTTLS presents."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with daemon.smtp() as client:
@@ -61,7 +61,7 @@ def presented(daemon):
         return client.sock.getpeercert(binary_form=True)
 
 
-def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_path):
+def test_a_new_certificate_is_used_but_a_broken_certificate_is_not(start, write, tmp_path):
     certificates.make(tmp_path, "one")
     tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
     write(ONE + tls)
@@ -72,10 +72,10 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     reload(daemon, "reloaded: ")
     second = presented(daemon)
     assert second != first
-    reload(daemon, " tmpmaild.host.process: the certificate is the same as before, valid until ")
+    reload(daemon, " tmpmaild.host.process: the certificate is unchanged, valid until ")
     (tmp_path / "cert.pem").write_text("no certificate")
     write(BOTH + tls)
-    stays = "the configuration stays as it was"
+    stays = "the configuration is unchanged"
     reload(daemon, f"{stays}: smtp.tls_certificate {tmp_path}/cert.pem: expected a certificate in PEM")
     assert presented(daemon) == second
     assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
@@ -85,12 +85,12 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     assert daemon.stop() == 0
 
 
-def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start, write):
+def test_a_retired_domain_accepts_no_new_addresses_and_its_live_ones_continue(start, write):
     write(BOTH)
     daemon = start(**NO_LIMITS)
     address = create(daemon, "two.test").json
     write(ONE)
-    reload(daemon, "INFO tmpmaild.daemon: two.test takes no new addresses; it is kept for those that live until 20")
+    reload(daemon, "INFO tmpmaild.daemon: two.test accepts no new addresses; it is kept until 20")
     until(daemon, "INFO tmpmaild.host.process: reloaded: ")
     for _ in range(2):
         assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
@@ -109,7 +109,7 @@ def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start
     assert daemon.stop() == 0
 
 
-def test_limits_and_what_the_api_says_of_itself_change_at_once(start, write, command):
+def test_limits_and_the_api_description_change_immediately(start, write, command):
     write(ONE)
     daemon = start()
     with daemon.smtp() as open_session:
@@ -137,7 +137,7 @@ def test_limits_and_what_the_api_says_of_itself_change_at_once(start, write, com
     assert daemon.stop() == 0
 
 
-def test_a_mistake_changes_nothing_and_is_told_as_at_the_start(start, write, command):
+def test_a_mistake_changes_nothing_and_is_reported_as_at_startup(start, write, command):
     write(BOTH)
     daemon = start()
     broken = '[http]\nrequire_token = true\n[smtp]\nmax_message_bytes = "10M"\n[log]\nlevel = "loud"\n'
@@ -145,26 +145,29 @@ def test_a_mistake_changes_nothing_and_is_told_as_at_the_start(start, write, com
     mistakes = command("check-config").stderr.removesuffix("\n").split("\n")
     assert len(mistakes) == 2
     for mistake in mistakes:
-        reload(daemon, "the configuration stays as it was: " + mistake.removeprefix("tmpmaild: "))
+        reload(daemon, "the configuration is unchanged: " + mistake.removeprefix("tmpmaild: "))
     assert command("reload").stderr.removeprefix(READ).removesuffix("\n").split("\n") == mistakes
     write("domains = [")
-    reload(daemon, "the configuration stays as it was: tmpmaild.toml: is not TOML: ")
+    reload(daemon, "the configuration is unchanged: tmpmaild.toml: is not TOML: ")
     assert daemon.request("/api/v1/domains").json["domains"] == ["one.test", "two.test"]
     assert b"SIZE 10485760" in said(daemon)[0][1]
     address = create(daemon, OURS).json["address"]
-    assert daemon.messages(address) == []  # no token is required
+    assert daemon.messages(address) == []  # require_token was not applied
     assert daemon.stop() == 0
 
 
-def test_what_needs_a_restart_is_named(start, write, command):
+def test_keys_that_need_a_restart_are_reported(start, write, command):
     write(ONE)
     daemon = start()
     metrics = '[metrics]\nlisten = "127.0.0.1:9"\n'
     write(BOTH + metrics)
     for _ in range(2):
-        assert command("reload").stdout == "reloaded\nchanged, and needs a restart: metrics.listen\n"
-    until(daemon, "changed, and needs a restart: metrics.listen\n", times=2)
-    assert len(re.findall(r"WARNING .*: changed, and needs a restart: metrics\.listen\n", daemon.log())) == 2
+        assert command("reload").stdout == "reloaded\nchanged, but takes effect only after a restart: metrics.listen\n"
+    until(daemon, "changed, but takes effect only after a restart: metrics.listen\n", times=2)
+    assert (
+        len(re.findall(r"WARNING .*: changed, but takes effect only after a restart: metrics\.listen\n", daemon.log()))
+        == 2
+    )
     assert daemon.request("/api/v1/domains").json["domains"] == ["one.test", "two.test"]
     write(BOTH)
     assert command("reload").stdout == "reloaded\n"
@@ -175,7 +178,7 @@ BROKEN = [ONE + '[smtp]\nmax_connections = "many"\n', "domains = [", "[storage]\
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_with_a_broken_file_commands_go_on_with_the_service_that_runs(start, write, command, tmp_path, broken):
+def test_with_a_broken_file_commands_still_use_the_running_service(start, write, command, tmp_path, broken):
     write(ONE)
     daemon = start()
     address = daemon.create()
@@ -184,7 +187,7 @@ def test_with_a_broken_file_commands_go_on_with_the_service_that_runs(start, wri
         done = command(*arguments)
         assert done.returncode == 0, done.stderr
         assert "tmpmaild.toml: " in done.stderr
-        assert "tmpmaild: the service runs with what it has read before\n" in done.stderr
+        assert "tmpmaild: the service continues to run with its previous configuration\n" in done.stderr
     assert (tmp_path / "copy.db").stat().st_size > 0
     assert command("reload").returncode == 78
     daemon.stop()

@@ -1,4 +1,4 @@
-"""Run as root, every command becomes the owner of the database's folder before it opens a file."""
+"""When run as root, every command switches to the owner of the database folder before opening a file."""
 
 import json
 import os
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 
 @pytest.fixture
 def tmp_path():
-    """Return a folder with a short path: that of a Unix socket has at most 107 octets."""
+    """Return a folder with a short path: the path of a Unix socket is limited to 107 bytes."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def state(tmp_path):
-    """Return a folder of the service's user below one that nobody but root may enter, as systemd makes it."""
+    """Return a folder owned by the service's user in a folder that only root may enter, as systemd creates it."""
     (tmp_path / "private").mkdir(mode=0o700)
     folder = tmp_path / "private" / "tmpmaild"
     folder.mkdir(mode=0o700)
@@ -43,7 +43,7 @@ def owners(folder):
     return {(file.name, file.stat().st_uid) for file in folder.iterdir()}
 
 
-def test_migrate_leaves_no_file_of_roots_behind(command, state):
+def test_migrate_leaves_no_file_owned_by_root(command, state):
     assert command("migrate").returncode == 0
     assert owners(state) == {("tmpmaild.db", NOBODY), ("tmpmaild.db.lock", NOBODY)}
     assert command("check-config").stdout == "tmpmaild.toml: ok\n"
@@ -51,7 +51,7 @@ def test_migrate_leaves_no_file_of_roots_behind(command, state):
     assert {owner for _, owner in owners(state)} == {NOBODY}
 
 
-@pytest.mark.cold  # what it imports later, it imports as the owner
+@pytest.mark.cold  # the daemon must be able to import modules after it has switched to the owner
 def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state):
     daemon = start()
     status = Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="utf-8").splitlines()
@@ -77,11 +77,11 @@ def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state
     assert {owner for _, owner in owners(state)} == {NOBODY}
 
 
-def test_restore_leaves_what_the_services_user_can_open(start, command, state):
+def test_restore_creates_files_that_the_services_user_can_open(start, command, state):
     daemon = start()
     address = daemon.create()
     daemon.deliver_octets(address, b"Subject: kept\r\n\r\n")
-    copy = state.parent.parent / "tmpmaild.copy"  # only root may read it
+    copy = state.parent.parent / "tmpmaild.copy"  # only root may read files in this folder
     assert command("backup", copy).returncode == 0
     refused = command("restore", copy)
     assert (refused.returncode, "in use by another tmpmaild" in refused.stderr) == (1, True)
@@ -97,7 +97,7 @@ def test_restore_leaves_what_the_services_user_can_open(start, command, state):
     assert [message["subject"] for message in start().messages(address)] == ["kept"]
 
 
-def test_a_folder_of_the_services_is_made_as_systemd_makes_it(tmp_path):
+def test_a_folder_for_the_service_is_created_like_systemd_does(tmp_path):
     folder = tmp_path / "tmpmaild"
     for _ in range(2):
         process.make_state_folder(folder, tmp_path)
@@ -106,7 +106,7 @@ def test_a_folder_of_the_services_is_made_as_systemd_makes_it(tmp_path):
     process.make_state_folder(tmp_path / "elsewhere/tmpmaild", tmp_path)
     assert not (tmp_path / "elsewhere").exists()
     (tmp_path / "other").touch()
-    with pytest.raises(StartError, match="cannot be made: Not a directory"):
+    with pytest.raises(StartError, match="cannot be created: Not a directory"):
         process.make_state_folder(tmp_path / "other" / "private" / "x", tmp_path / "other" / "private")
 
 
@@ -119,15 +119,17 @@ def test_a_command_of_a_third_user_is_refused_even_if_it_can_open_the_socket(sta
         path.chmod(0o666)
         Path(public).chmod(0o755)
         asking = (
-            # Another user may be unable to read Python where it is: it becomes that user when it has started.
+            # That user may be unable to read Python's files, so the process switches user after Python has started.
             "import os, socket; os.setgroups([]); os.setgid(1); os.setuid(1); s = socket.socket(socket.AF_UNIX); "
             f"s.connect({str(path)!r}); print(s.makefile(encoding='utf-8').readline())"
         )
         done = subprocess.run([sys.executable, "-Ic", asking], capture_output=True, check=True)
-    assert json.loads(done.stdout) == {"error": f"commands are taken from root and from user {NOBODY}, not from user 1"}
+    assert json.loads(done.stdout) == {
+        "error": f"commands are accepted from root and from user {NOBODY}, not from user 1"
+    }
 
 
-def test_a_reload_can_read_what_only_root_may(start, command, state, tmp_path):
+def test_a_reload_can_read_files_that_only_root_may_read(start, command, state, tmp_path):
     daemon = start()
     config = tmp_path / "tmpmaild.toml"
     config.write_text('domains = ["one.test"]\n' + config.read_text())
@@ -136,6 +138,6 @@ def test_a_reload_can_read_what_only_root_may(start, command, state, tmp_path):
     assert daemon.request("/api/v1/domains").json["domains"] == ["one.test"]
 
 
-def test_a_folder_of_roots_changes_nothing(command, tmp_path):
+def test_a_folder_owned_by_root_changes_nothing(command, tmp_path):
     assert command("migrate").returncode == 0
     assert {owner for name, owner in owners(tmp_path) if name.startswith("tmpmaild.db")} == {0}

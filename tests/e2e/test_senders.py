@@ -1,4 +1,4 @@
-"""Who sent a mail, through the whole daemon and a resolver of our own."""
+"""Sender authentication through the whole daemon, with our own resolver."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def zones():
 
 @pytest.fixture
 def checking(start, zones):
-    """Return a function that starts a daemon that asks the resolver, unless it is told otherwise."""
+    """Return a function that starts a daemon with this resolver, unless its settings specify a different resolver."""
 
     def started(**settings):
         settings = {"TMPMAILD_SENDERS__RESOLVER": zones.place, **settings}
@@ -39,7 +39,7 @@ def checking(start, zones):
 
 
 def verdict(daemon, address):
-    """Return the newest message when its sender has been checked."""
+    """Return the newest message once its sender has been checked."""
 
     def found():
         newest = daemon.messages(address)[0]
@@ -55,7 +55,7 @@ def source(daemon, message):
 
 
 @pytest.mark.both_engines
-def test_a_signed_mail_is_proven_and_a_forged_result_is_not_believed(checking, zones):
+def test_a_signed_message_is_authenticated_and_a_forged_result_is_ignored(checking, zones):
     signer = Signer()
     zones.set(DMARC + signer.zone)
     daemon = checking()
@@ -88,7 +88,7 @@ def test_a_signed_mail_is_proven_and_a_forged_result_is_not_believed(checking, z
     assert daemon.errors() == ""
 
 
-def test_the_stream_tells_when_it_is_known_and_mail_of_before_a_restart_is_checked_at_the_first_look(checking, zones):
+def test_the_stream_reports_the_verdict_and_mail_from_before_a_restart_is_checked_on_the_first_read(checking, zones):
     daemon = checking(TMPMAILD_SENDERS__TIMEOUT_SECONDS="60")
     address = daemon.create()
     zones.spoil = lambda _: None
@@ -106,7 +106,7 @@ def test_the_stream_tells_when_it_is_known_and_mail_of_before_a_restart_is_check
     assert message["authenticated"] == "shop.example"
 
 
-def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
+def test_without_a_resolver_nothing_is_checked_queried_or_imported(checking, zones):
     daemon = checking(TMPMAILD_SENDERS__RESOLVER="")
     address = daemon.create()
     daemon.deliver_octets(address, FORGED + RAW, sender="bounce@shop.example")
@@ -118,18 +118,16 @@ def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
-def test_a_missing_extra_is_named_with_what_to_install(tmp_path):
+def test_a_missing_extra_is_reported_with_the_package_to_install(tmp_path):
     code = "import sys; sys.modules['spf'] = None; from tmpmaild.cli.main import main; main(['serve', '--temporary'])"
     env = environment(**FREE_PORTS, TMPMAILD_SENDERS__RESOLVER="system")
     done = finished([sys.executable, "-c", code], cwd=tmp_path, env=env)
     assert done.returncode != 0
     install = f"{sys.executable} -m pip install 'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"
-    assert f"senders.resolver needs more packages (spf is missing): {install}" in done.stderr
+    assert f"senders.resolver needs additional packages (spf is missing): {install}" in done.stderr
 
 
-def test_the_client_waits_for_the_verdict_and_a_claim_that_does_not_hold_fails_with_what_the_dns_said(
-    checking, command
-):
+def test_the_client_waits_for_the_verdict_and_a_failed_claim_shows_the_dns_records(checking, command):
     daemon = checking()
     address = daemon.create()
     daemon.deliver_octets(address, RAW, sender="bounce@shop.example")
@@ -143,7 +141,7 @@ def test_the_client_waits_for_the_verdict_and_a_claim_that_does_not_hold_fails_w
     assert json.loads(done.stdout)["authenticated"] == mail.authenticated == "shop.example"
 
 
-def test_the_client_says_what_is_needed_where_nothing_is_checked(checking):
+def test_the_client_explains_what_is_needed_if_senders_are_not_checked(checking):
     daemon = checking(TMPMAILD_SENDERS__RESOLVER="")
     address = daemon.create()
     daemon.deliver_octets(address, RAW)

@@ -1,4 +1,4 @@
-"""Mails as real signers sign them, through the whole daemon and a resolver: each passes, and what was done to it is told."""
+"""Messages from real signing programs, checked by the whole daemon: they pass, and changes are reported."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ from zones import Zones, text_record
 PLAIN = b"From: Shop <a@%s>\r\nTo: b@x.example\r\nSubject: hello\r\n\r\nThe body.\r\n"
 UTF_8 = "From: Zoë <zoë@%s>\r\nTo: b@x.example\r\nSubject: hello, Grüße\r\n\r\nThe body: Ärger\r\n".encode()
 RIGHT, WRONG, GONE = DOMAINS = ("right.example", "wrong.example", "gone.example")
-# RFC 6376 A.2, whose text has two spaces after "game." where one was signed, and RFC 8463 A.3.
+# RFC 6376 A.2, whose text has two spaces after "game." although the signed text had one, and RFC 8463 A.3.
 HERE = Path(__file__).parent
 PARTS = (HERE / "signers-parts.eml").read_bytes()
 MAILS = {"parts": PARTS, "parts to one": PARTS.replace(b"To:  ", b"To: "), "utf 8": UTF_8}
 EXAMPLES = [(HERE / f"signers-rfc{number}.eml").read_bytes() for number in (6376, 8463)]
 EXAMPLE_KEYS = (HERE / "signers-keys.zone").read_text()
 SHOWN = "from:to:subject:date:message-id:mime-version:content-type:content-transfer-encoding"
-OTHER_BODY = "the body was changed after it was signed (bh= is another hash)"
-OTHER_HEADER = "the signature is not that of this header and key"
+OTHER_BODY = "the body was changed after it was signed (its hash does not match bh=)"
+OTHER_HEADER = "the signature does not match this header and key"
 CHANGES = {
     "as it was signed": (RIGHT, (b"", b""), ("pass", "")),
     "one octet of the body": (RIGHT, (b"The body", b"The bodY"), ("fail", OTHER_BODY)),
@@ -34,7 +34,7 @@ def of(mail, domain):
 
 
 def dkimpy(keys):
-    """Yield formats of a signer: a name, and mails of the domains."""
+    """Yield the name of each signature format that dkimpy supports, with a message from each domain."""
     for algorithm, header, body, mail in [
         (b"rsa-sha256", b"relaxed", b"relaxed", "parts"),
         (b"rsa-sha256", b"simple", b"simple", "parts"),
@@ -49,7 +49,7 @@ def dkimpy(keys):
 
 
 def opendkim(keys):
-    for key, way, mail in [  # OpenDKIM itself cannot verify simple/… of Ed25519
+    for key, way, mail in [  # OpenDKIM itself cannot verify simple/… with Ed25519
         ("rsa", {"Canonicalization": "relaxed/relaxed"}, "utf 8"),
         ("rsa", {"Canonicalization": "simple/simple"}, "parts to one"),
         ("rsa", {"Canonicalization": "relaxed/simple", "OversignHeaders": "From,Subject,To,Reply-To"}, "parts"),
@@ -57,7 +57,7 @@ def opendkim(keys):
         ("ed", {"Canonicalization": "relaxed/relaxed", "OversignHeaders": "From"}, "parts"),
         ("ed", {"Canonicalization": "relaxed/simple"}, "utf 8"),
     ]:
-        # By default, as RFC 6376 §5.4.1 has it, the fields are left out that say how the body is read.
+        # By default, as RFC 6376 §5.4.1 recommends, the header fields that describe the body are not signed.
         given = {"SignHeaders": "*,+MIME-Version,+Content-Type"} | way
         mails = [signers.by_opendkim(keys, domain, of(MAILS[mail], domain), key, **given) for domain in DOMAINS]
         yield f"{key} {way}", mails
@@ -85,7 +85,7 @@ def keys(tmp_path):
 
 @pytest.fixture
 def checked(start, keys, tmp_path):
-    """Return a function that delivers mails and returns what was found of each, in their order."""
+    """Return a function that delivers messages and returns the results for each, in order."""
     (tmp_path / "other").mkdir()
     zone = keys.zone(RIGHT) + signers.Keys(tmp_path / "other").zone(WRONG)
     zone += "".join(text_record(f"_dmarc.{domain}", "v=DMARC1; p=reject") for domain in DOMAINS)
@@ -105,7 +105,7 @@ def checked(start, keys, tmp_path):
 
 
 def told(found):
-    """Return what all signatures of a mail have in common: result, and reason without the name of the key."""
+    """Return the result and reason that a message's signatures share, without the key's name, and the DMARC result."""
     (same,) = {(one["result"], one["reason"].partition(" at ")[0]) for one in found["dkim"]}
     return same, found["dmarc"]["result"]
 
@@ -118,7 +118,7 @@ def told(found):
         pytest.param(nodemailer, marks=pytest.mark.needs("node")),
     ],
 )
-def test_what_it_signs_passes_and_what_was_changed_is_told(checked, keys, signer):
+def test_signed_messages_pass_and_changes_are_reported(checked, keys, signer):
     mails, expected = {}, {}
     for name, signed in signer(keys):
         for change, (domain, octets, verdict) in CHANGES.items():
@@ -135,7 +135,7 @@ def test_the_examples_of_the_rfcs_pass(checked):
 
 
 @pytest.mark.needs("node")
-def test_a_signature_of_nodemailer_that_leaves_out_fields_is_told(checked, keys):
+def test_fields_left_out_by_nodemailer_are_reported(checked, keys):
     some = {"headerFieldNames": "from:subject", "skipFields": "message-id:date"}
     mail = {"from": f"a@{RIGHT}", "to": "b@x.example", "subject": "hello", "text": "The body.", "dkim": some}
     (found,) = checked(signers.by_nodemailer(keys, [mail]))
@@ -145,7 +145,7 @@ def test_a_signature_of_nodemailer_that_leaves_out_fields_is_told(checked, keys)
 
 
 @pytest.mark.needs("opendkim")
-def test_a_signature_of_opendkim_that_has_expired_or_covers_a_part_is_told(checked, keys, tmp_path):
+def test_expired_and_partial_signatures_of_opendkim_are_reported(checked, keys, tmp_path):
     (tmp_path / "everybody").write_text("*")
     some = signers.by_opendkim(keys, RIGHT, of(PARTS, RIGHT), Canonicalization="relaxed/relaxed")
     part = {"BodyLengthDB": f"refile:{tmp_path}/everybody", "Canonicalization": "relaxed/relaxed"}
@@ -155,6 +155,6 @@ def test_a_signature_of_opendkim_that_has_expired_or_covers_a_part_is_told(check
     assert [told(one) for one in found] == [
         (("fail", "the signature has expired (x=)"), "fail"),
         (("pass", ""), "pass"),
-        (("policy", "l=11 leaves 19 octets of the body unsigned"), "fail"),
+        (("policy", "l=11 leaves 19 bytes of the body unsigned"), "fail"),
         (("policy", "h= covers only 0 of 1 mime-version, 0 of 1 content-type"), "fail"),
     ]

@@ -1,4 +1,4 @@
-"""What stops a start says so in one clear line, and changes nothing."""
+"""Errors that prevent startup are reported in one clear line and leave all files unchanged."""
 
 import hashlib
 import os
@@ -10,9 +10,11 @@ from contextlib import closing
 
 import pytest
 
+IN_USE = "in use by another tmpmaild; stop it first, for example with systemctl stop tmpmaild"
+
 
 def one_line(done, exit_code=1):
-    """Return the only line on standard error of a command that failed, by default for a reason that may pass."""
+    """Return the only line that a failed command wrote to standard error; the exit code is 1 by default."""
     assert done.returncode == exit_code
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
@@ -25,8 +27,8 @@ def digest(path):
 
 def test_a_second_daemon_on_one_database_does_not_start(start, command):
     daemon = start()
-    assert one_line(command("serve")) == "tmpmaild: tmpmaild.db: in use by another tmpmaild"
-    assert one_line(command("migrate")) == "tmpmaild: tmpmaild.db: in use by another tmpmaild"
+    assert one_line(command("serve")) == f"tmpmaild: tmpmaild.db: {IN_USE}"
+    assert one_line(command("migrate")) == f"tmpmaild: tmpmaild.db: {IN_USE}"
     assert daemon.create()
 
 
@@ -39,7 +41,7 @@ def test_a_port_in_use_is_named(command):
 
 @pytest.mark.parametrize("name", ["serve", "migrate"])
 def test_a_database_that_cannot_be_used_is_left_alone(command, tmp_path, name):
-    """Systemd starts nothing again that ended by EX_CONFIG: it would meet the same."""
+    """The unit does not restart a process that exits with EX_CONFIG, because the error would recur."""
     database = tmp_path / "tmpmaild.db"
     database.write_bytes(b"no database at all, but long enough to look at " * 50)
     before = digest(database)
@@ -48,8 +50,8 @@ def test_a_database_that_cannot_be_used_is_left_alone(command, tmp_path, name):
     assert digest(database) == before
 
 
-def test_a_variable_that_sets_nothing_is_named_by_all_that_read_the_configuration(start, command):
-    line = "TMPMAILD_LOG_LEVEL: this variable sets nothing, did you mean TMPMAILD_LOG__LEVEL?\n"
+def test_an_unused_variable_is_reported_by_every_command_that_reads_the_configuration(start, command):
+    line = "TMPMAILD_LOG_LEVEL: this variable has no effect, did you mean TMPMAILD_LOG__LEVEL?\n"
     daemon = start(TMPMAILD_LOG_LEVEL="debug")
     assert daemon.errors().partition(" WARNING ")[2] == f"tmpmaild.cli.serving: {line}"
     checked = command("check-config", TMPMAILD_LOG_LEVEL="debug")
@@ -57,19 +59,19 @@ def test_a_variable_that_sets_nothing_is_named_by_all_that_read_the_configuratio
     assert f"warning  configuration: {line}" in command("doctor", TMPMAILD_LOG_LEVEL="debug").stdout
 
 
-def test_a_good_configuration_is_called_good(command, tmp_path):
+def test_a_correct_configuration_is_reported_as_correct(command, tmp_path):
     assert command("check-config").stdout == "defaults: ok\n"
     (tmp_path / "tmpmaild.toml").write_text('domains = ["example.org"]\n')
     assert command("check-config").stdout == "tmpmaild.toml: ok\n"
 
 
-def test_migrate_says_what_it_did(command):
+def test_migrate_reports_its_steps(command):
     applied = "applied 0001_initial\napplied 0002_verdict\napplied 0003_webhook\n"
     assert command("migrate").stdout == f"{applied}tmpmaild.db: migrated\n"
     assert command("migrate").stdout == "tmpmaild.db: up to date\n"
 
 
-def test_damage_that_shows_later_is_logged_and_found_by_the_next_start(start, command, tmp_path):
+def test_damage_that_is_detected_later_is_logged_and_found_at_the_next_start(start, command, tmp_path):
     assert command("migrate").returncode == 0
     database = tmp_path / "tmpmaild.db"
     with closing(sqlite3.connect(database)) as connection:
@@ -78,7 +80,7 @@ def test_damage_that_shows_later_is_logged_and_found_by_the_next_start(start, co
     octets[(page - 1) * 4096 : (page - 1) * 4096 + 200] = b"\xff" * 200
     database.write_bytes(octets)
     daemon = start()
-    while "sweeping failed" not in daemon.errors():
+    while "sweep failed" not in daemon.errors():
         assert daemon.process.poll() is None
         time.sleep(0.01)
     daemon.stop()
@@ -88,8 +90,8 @@ def test_damage_that_shows_later_is_logged_and_found_by_the_next_start(start, co
     assert digest(database) == before
 
 
-def test_the_ports_are_open_before_what_has_expired_is_deleted(start, command, tmp_path):
-    """A sweep that takes minutes must not keep senders waiting; expired mail is invisible all the same."""
+def test_the_ports_are_open_before_expired_data_is_deleted(start, command, tmp_path):
+    """A sweep that takes minutes must not delay senders; expired messages are invisible even before the sweep."""
     expired = 50_000
     assert command("migrate").returncode == 0
     with closing(sqlite3.connect(tmp_path / "tmpmaild.db")) as connection, connection:

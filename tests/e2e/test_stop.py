@@ -1,4 +1,4 @@
-"""The daemon goes down in order, whoever is connected."""
+"""The daemon shuts down cleanly, regardless of what its connected clients are doing."""
 
 import signal
 import socket
@@ -21,7 +21,7 @@ def ask(daemon, target):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_with_everybody_connected_and_says_good_bye(start, number):
+def test_a_stop_sends_a_reply_to_every_connected_client(start, number):
     daemon = start()
     idle, idle_lines = connect(daemon.smtp_port)
     assert idle_lines.readline().startswith(b"220 ")
@@ -34,7 +34,7 @@ def test_it_stops_with_everybody_connected_and_says_good_bye(start, number):
     while events.readline() != b"retry: 10000\n":
         pass
     waiting, answer = ask(daemon, f"/api/v1/addresses/{address}/messages?wait=50")
-    time.sleep(0.2)  # nothing tells from outside that a request is waiting
+    time.sleep(0.2)  # the test cannot observe that a request is waiting
     assert daemon.stop(number) == 0
     assert idle_lines.read() == b"421 4.3.2 Service is stopping\r\n"
     assert events.read().endswith(b"\r\n0\r\n\r\n")
@@ -45,7 +45,7 @@ def test_it_stops_with_everybody_connected_and_says_good_bye(start, number):
     assert daemon.errors() == ""
 
 
-def test_a_mail_that_is_coming_in_gets_its_answer(start):
+def test_a_message_in_progress_gets_its_reply(start):
     daemon = start()
     address = daemon.create()
     client, lines = connect(daemon.smtp_port)
@@ -55,7 +55,7 @@ def test_a_mail_that_is_coming_in_gets_its_answer(start):
         pass
     client.sendall(b"Subject: late\r\n\r\n")
     daemon.process.send_signal(signal.SIGTERM)
-    # The listener closes first; from then on the daemon waits for this mail alone.
+    # After the listener has closed, the daemon only waits for this message.
     while _accepts(daemon.smtp_port):
         pass
     client.sendall(b"body\r\n.\r\n")

@@ -1,4 +1,4 @@
-"""What a newcomer does first."""
+"""The first steps that a new user performs."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def test_an_address_is_created_gets_a_mail_and_shows_it(daemon, command):
 
 
 @pytest.mark.needs("curl")
-def test_the_three_lines_of_the_banner_do_what_they_say(daemon):
+def test_the_three_lines_of_the_banner_work(daemon):
     script = daemon.banner.partition("terminal:")[2]
     done = subprocess.run(
         ["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
@@ -73,7 +73,7 @@ def test_logs_name_no_address_and_no_content(start, command):
     assert "Hello" not in logged
 
 
-def test_the_links_in_the_text_of_a_mail_are_told_by_their_places(start_in, tmp_path):
+def test_the_links_in_the_text_of_a_message_are_reported_with_their_positions(start_in, tmp_path):
     daemon = start_in(tmp_path)
     link = "https://x.example/verify?t=aB3_"
     with Client(daemon.url) as client:

@@ -1,4 +1,4 @@
-"""The service goes on whatever becomes of its standard input, output and error."""
+"""The service keeps running if its standard streams are closed or cannot be written to."""
 
 import signal
 import subprocess
@@ -24,13 +24,13 @@ def test_it_serves_and_stops_in_order(tmp_path, command, redirection):
         assert process.wait(30) == 0
         errors = process.stderr.read().decode()
     assert "Traceback" not in errors
-    assert ("standard output cannot be written: No space left on device" in errors) == (redirection == ">/dev/full")
+    assert ("cannot write to standard output: No space left on device" in errors) == (redirection == ">/dev/full")
 
 
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-def test_a_service_for_tests_whose_line_cannot_be_written_ends_because_its_caller_waits_for_it(tmp_path, redirection):
+def test_a_service_for_tests_that_cannot_print_its_addresses_exits(tmp_path, redirection):
     shell = ["sh", "-c", f'exec "$0" "$@" {redirection}', *SERVE, "--for-tests"]
     with subprocess.Popen(shell, cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE) as one:
         assert one.wait(30) == 4
-        assert b"standard output " in one.stderr.read()
+        assert b"cannot write to standard output" in one.stderr.read()
     assert list(tmp_path.iterdir()) == []

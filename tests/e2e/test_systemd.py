@@ -1,4 +1,4 @@
-"""What the unit files rely on: sockets that are passed, the watchdog, and the exit codes."""
+"""Features that the unit files rely on: passed sockets, the watchdog, and the exit codes."""
 
 import os
 import signal
@@ -20,8 +20,8 @@ def ports(listeners):
     return {name: listener.getsockname()[1] for name, listener in listeners.items()}
 
 
-def test_a_restart_refuses_nobody(start, listeners):
-    """Ports that cannot be bound show that the passed sockets are used instead."""
+def test_a_restart_refuses_no_connection(start, listeners):
+    """The configured addresses cannot be bound, so the daemon must use the passed sockets."""
     nowhere = {"TMPMAILD_SMTP__LISTEN": "203.0.113.1:25", "TMPMAILD_HTTP__LISTEN": "203.0.113.1:80"}
     daemon = start(listeners=listeners, **nowhere)
     assert {"smtp": daemon.smtp_port, "http": daemon.http_port} == ports(listeners)
@@ -32,17 +32,17 @@ def test_a_restart_refuses_nobody(start, listeners):
         assert waiting.recv(1000).startswith(b"220 ")
     daemon.deliver_octets(address, b"Subject: after\r\n\r\nthe restart\r\n")
     assert [mail["subject"] for mail in daemon.messages(address)] == ["after"]
-    assert "listening for smtp, http on sockets that systemd has passed" in daemon.log()
+    assert "listening for smtp, http on sockets passed by systemd" in daemon.log()
 
 
 @pytest.mark.cold
-def test_one_socket_may_be_passed_and_the_other_not(start, listeners):
+def test_one_socket_may_be_passed_without_the_other(start, listeners):
     daemon = start(listeners={"smtp": listeners["smtp"]})
     assert daemon.smtp_port == ports(listeners)["smtp"]
     assert daemon.create()
 
 
-def test_a_unix_socket_stays_where_systemd_has_made_it(start, tmp_path):
+def test_a_unix_socket_created_by_systemd_is_kept(start, tmp_path):
     with closing(socket.socket(socket.AF_UNIX)) as metrics:
         metrics.bind(f"{tmp_path}/metrics.sock")
         metrics.listen()
@@ -56,7 +56,7 @@ def test_a_unix_socket_stays_where_systemd_has_made_it(start, tmp_path):
         assert (tmp_path / "metrics.sock").is_socket()
 
 
-def test_the_watchdog_hears_from_the_daemon_once_it_is_ready_and_an_abort_leaves_the_stacks(start, tmp_path):
+def test_the_watchdog_is_notified_once_the_daemon_is_ready_and_an_abort_logs_the_stacks(start, tmp_path):
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as supervisor:
         supervisor.bind(f"{tmp_path}/notify")
         supervisor.settimeout(PATIENCE_SECONDS)
@@ -70,7 +70,7 @@ def test_the_watchdog_hears_from_the_daemon_once_it_is_ready_and_an_abort_leaves
     assert "in serve" in daemon.errors()
 
 
-def test_a_mistake_in_the_configuration_has_an_exit_code_of_its_own(command, tmp_path):
+def test_a_mistake_in_the_configuration_has_a_separate_exit_code(command, tmp_path):
     (tmp_path / "tmpmaild.toml").write_text('[smtp]\nmax_connections = "many"\n')
     assert command("serve").returncode == os.EX_CONFIG == 78
     assert command("check-config").returncode == os.EX_CONFIG

@@ -1,4 +1,4 @@
-"""A daemon that listens with TLS from the first octet: where it says so, and what a reload does to it."""
+"""A daemon that listens with implicit TLS: the addresses it reports, and the effect of a reload."""
 
 import re
 import smtplib
@@ -18,7 +18,7 @@ from .test_reload import ONE, reload
 
 
 def shown(port):
-    """Return the certificate that is shown first of all."""
+    """Return the certificate that the server presents."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with smtplib.SMTP_SSL(
@@ -27,7 +27,7 @@ def shown(port):
         return client.sock.getpeercert(binary_form=True)
 
 
-def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start, command, tmp_path):
+def test_it_reports_its_addresses_and_keeps_its_certificate_until_a_new_one_is_loaded(start, command, tmp_path):
     certificates.make(tmp_path, "one")
     tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
     config = tmp_path / "tmpmaild.toml"
@@ -36,19 +36,19 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     port = int(re.search(r"SMTPS on 127\.0\.0\.1:(\d+)\n", daemon.banner)[1])
     first = shown(port)
     place = f"127.0.0.1:{port}"
-    assert f" with STARTTLS; SMTP within TLS on {place};" in daemon.log()
+    assert f" with STARTTLS; SMTPS on {place};" in daemon.log()
     assert f"  SMTPS     {place}\n" in command("status").stdout
     for leaf, level in ((first, "ok"), (b"another", "warning")):
-        result = machine._answer(place, machine._connected(parse_endpoint(place), tls_first=True), leaf)
+        result = machine._check_certificate(place, machine._connected(parse_endpoint(place), tls_first=True), leaf)
         assert (result.level, result.text.startswith(f"{place}: ")) == (level, True)
     certificates.make(tmp_path, "two")
     reload(daemon, "reloaded: ")
     second = shown(port)
     assert second != first
     expires = samples(url_of_metrics(daemon))["tmpmaild_smtp_certificate_expires_timestamp_seconds",]
-    assert expires == ssl.cert_time_to_seconds("Jan  1 00:00:00 3000 GMT")  # as trustme makes them
+    assert expires == ssl.cert_time_to_seconds("Jan  1 00:00:00 3000 GMT")  # trustme's default expiry
     config.write_text(ONE)
-    reload(daemon, "changed, and needs a restart: smtp.tls_listen")
+    reload(daemon, "changed, but takes effect only after a restart: smtp.tls_listen")
     assert shown(port) == second
     assert ask(f"{daemon.url}/readyz")[0] == 200
     assert daemon.stop() == 0

@@ -1,4 +1,4 @@
-"""Two daemons on one PostgreSQL database: what comes in at one is seen at the other."""
+"""Two daemons on one PostgreSQL database: messages that arrive at one daemon are visible at both."""
 
 import http.client
 import json
@@ -24,7 +24,7 @@ def asking(daemon, path):
     return closing(connection)
 
 
-def test_a_client_that_waits_at_one_is_told_of_mail_at_the_other(pair):
+def test_a_client_waiting_at_one_daemon_receives_messages_from_the_other_daemon(pair):
     first, second = pair
     address = first.create()
     with asking(second, f"/api/v1/addresses/{address}/messages?wait=20") as waiting:
@@ -33,7 +33,7 @@ def test_a_client_that_waits_at_one_is_told_of_mail_at_the_other(pair):
     assert [message["subject"] for message in answer["messages"]] == ["hello"]
 
 
-def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pair):
+def test_a_stream_at_one_daemon_has_the_messages_of_both_in_order_and_ends_with_the_inbox(pair):
     first, second = pair
     created = first.request("/api/v1/addresses", "POST").json
     address, token = created["address"], {"Authorization": f"Bearer {created['token']}"}
@@ -42,7 +42,8 @@ def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pa
         for number in range(6):
             pair[number % 2].deliver_octets(address, b"Subject: %d\r\n\r\n" % number)
         text = ""
-        while text.count("event: message") < 6 or not text.endswith("\n\n"):  # what is deleted is told of no more
+        # Wait for all messages before deleting, because a stream omits deleted messages.
+        while text.count("event: message") < 6 or not text.endswith("\n\n"):
             text += response.readline().decode()
         assert first.request(f"/api/v1/addresses/{address}", "DELETE", headers=token).status == 204
         text += response.read().decode()
@@ -59,7 +60,7 @@ def two_audit_lines(daemons):
     return lines if len(lines) == 2 else None
 
 
-def test_the_audit_of_both_has_one_hash_of_an_address_and_another_database_has_another(
+def test_both_daemons_log_the_same_hash_of_an_address_but_a_different_database_has_a_different_hash(
     command, cluster, start_in, tmp_path
 ):
     hashes = []
@@ -72,7 +73,7 @@ def test_the_audit_of_both_has_one_hash_of_an_address_and_another_database_has_a
         created = daemons[0].request("/api/v1/addresses", "POST", {"local_part": "ada-in-the-audit"})
         address = created.json["address"]
         daemons[-1].deliver_octets(address, b"Subject: hello\r\n\r\n")
-        lines = wait_until(lambda daemons=daemons: two_audit_lines(daemons))  # a thread writes them
+        lines = wait_until(lambda daemons=daemons: two_audit_lines(daemons))  # a separate thread writes the log
         (found,) = {line.rpartition(" ")[2] for line in lines}
         day = lines[0].split(" tmpmaild.audit: ")[1][:10]
         assert command("audit", address, "--day", day, **url).stdout == f"{found}\n"

@@ -1,4 +1,4 @@
-"""Webhooks of the real daemon: set over HTTP, called for mail from SMTP, seen and stopped by the operator."""
+"""Webhooks of the real daemon: set over HTTP, called for SMTP messages, listed and stopped by the operator."""
 
 import json
 
@@ -15,7 +15,7 @@ def target():
     target.close()
 
 
-def test_a_target_is_told_of_mail_and_of_the_end_and_the_holder_sees_how_it_went(start, target):
+def test_a_target_is_called_for_messages_and_the_end_and_the_holder_sees_the_results(start, target):
     daemon = start(TMPMAILD_WEBHOOKS__ALLOW=f"127.0.0.1:{target.port}")
     made = target.inbox(daemon, events=["message", "expired"])
     daemon.deliver_octets(made["address"], b"Subject: code\r\n\r\nYour code is 481516\r\n")
@@ -60,12 +60,12 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     assert run("--resume", "127.0.0.1") == "resumed\n"
     again = command("webhooks", "--resume", "127.0.0.1", TMPMAILD_STORAGE__PATH=str(daemon.database))
     assert (again.returncode, again.stderr) == (1, "tmpmaild: this host was not paused\n")
-    assert run("--forget", "127.0.0.1") == "1 taken away\n"
+    assert run("--forget", "127.0.0.1") == "1 removed\n"
     assert run("--json") == ""
     assert "secret" not in daemon.log()
 
 
-def test_a_daemon_that_is_reloaded_goes_by_the_new_rules(start, command, target, tmp_path):
+def test_a_reloaded_daemon_applies_the_new_rules(start, command, target, tmp_path):
     (tmp_path / "tmpmaild.toml").write_text("[webhooks]\nallow = []\n")
     daemon = start()
     wanted = {"webhook": {"url": "https://hooks.example.org/"}}

@@ -1,4 +1,4 @@
-"""A fresh Debian 12 or 13 that boots with systemd in a container of its own, with no network but its loopback device."""
+"""A fresh Debian 12 or 13 that boots with systemd in its own container, with only a loopback network device."""
 
 import os
 import shutil
@@ -19,13 +19,14 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 120
 PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
 PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
-# Store a mail by port 25 and print its address; print the subjects of the mails at an address.
+# The first script creates an address, sends it a message through port 25, and prints the address; the second prints the
+# subjects of an address's messages.
 MAIL = Path(__file__).with_name("machines_mail.py").read_text()
 READ = Path(__file__).with_name("machines_read.py").read_text()
 
 
 def missing():
-    """Return why no machine can be booted here, "" if it can be tried."""
+    """Return the reason why no machine can be booted here, or "" if booting can be attempted."""
     absent = [name for name in PROGRAMS if not shutil.which(name)]
     if absent:
         return f"needs {', '.join(absent)} (Debian packages systemd-container, util-linux, debootstrap)"
@@ -33,7 +34,7 @@ def missing():
 
 
 class Machine:
-    """The container that has booted; what is run in it is run as its root."""
+    """A booted container; commands run in it as root."""
 
     def __init__(self, leader):
         self._enter = ["nsenter", "--target", str(leader), "--all"]
@@ -49,7 +50,7 @@ class Machine:
 
     @contextmanager
     def background(self, script):
-        """Run a script that ends when its standard input does: nsenter does not pass signals on."""
+        """Run a script that exits when its standard input is closed, because nsenter does not forward signals."""
         command = [*self._enter, "/usr/bin/python3", "-c", script]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, env=self._environ, stdin=pipe, stdout=pipe, text=True) as process:
@@ -71,14 +72,15 @@ class Machine:
             time.sleep(0.2)
 
     def log(self):
-        return self.run("journalctl", "--no-pager", "--unit", "tmpmaild*", "--lines", "60").stdout
+        return self.run("journalctl", "--no-pager", "--unit", "tmpmaild*", "--lines", "300").stdout
 
 
 @contextmanager
 def installed(packages, folder, extra="", suite=chroot_image.SUITES[0]):
-    """Boot a Debian with the program in ``/opt/tmpmaild`` and its units in ``/etc/systemd/system``; yield a Machine.
+    """Boot Debian with the program in ``/opt/tmpmaild`` and its units in ``/etc/systemd/system``; yield a Machine.
 
-    ``folder`` is for the wheels and what the console shows, ``extra`` one of the program's, such as ``[postgresql]``.
+    ``folder`` is for the wheels and the console output; ``extra`` is an optional dependency group, such as
+    ``[postgresql]``.
     """
     if reason := missing():
         pytest.skip(reason)
@@ -96,7 +98,7 @@ def installed(packages, folder, extra="", suite=chroot_image.SUITES[0]):
 
 
 def fetch(folder, suite, *wanted):
-    """Download the wheels of these requirements for a Debian's Python, with the versions that we test with."""
+    """Download the wheels for these requirements in the pinned versions, for this Debian's Python."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--only-binary=:all:", "--dest", folder]
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as versions:
         versions.writelines(f"{name}=={version}\n" for name, version in constraints.pins().items())
@@ -105,7 +107,7 @@ def fetch(folder, suite, *wanted):
 
 
 def fetch_for_checkout(folder, suite):
-    """Download the wheels that docs/operations.md installs beside a checkout, for a Debian's Python."""
+    """Download the wheels that docs/operations.md installs in addition to a checkout, for this Debian's Python."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--only-binary=:all:", "--dest", folder]
     pins = ("--require-hashes", "--no-deps", "--requirement", ROOT / "constraints/run.txt")
     subprocess.run([*pip, "--python-version", PYTHONS[suite], *pins], check=True)
@@ -113,7 +115,7 @@ def fetch_for_checkout(folder, suite):
 
 @contextmanager
 def overlay(base):
-    """Mount a folder on a disk above a Debian, where it can be changed; yield its root."""
+    """Mount a writable overlay, stored on disk, over a Debian system; yield its root."""
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tmpmaild-machine-") as name:
         upper, work, root = folders = [Path(name, part) for part in ("upper", "work", "root")]
         for folder in folders:
@@ -128,16 +130,16 @@ def overlay(base):
 
 @contextmanager
 def booted(packages, mounts, console, suite=chroot_image.SUITES[0], root=None):
-    """Boot a Debian with these packages, and these folders of ours (place in there to place out here); yield a Machine.
+    """Boot Debian with these packages and mounted folders (a dict of inside to outside paths); yield a Machine.
 
-    ``suite`` is Debian's name of the release, ``console`` a file for what is printed; ``root`` a Debian that is there
-    already and may be changed. Skips the test if no container boots on this machine.
+    ``suite`` is the name of the Debian release, ``console`` a file for the console output, and ``root`` the root of an
+    existing Debian system, which may be changed. Skips the test if no container boots on this machine.
     """
     base = [root] if root else [chroot_image.debian(packages, suite), "--volatile=overlay"]
     command = ["systemd-nspawn", "--quiet", "--directory", *base, "--private-network"]
     command += ["--register=no", "--keep-unit", "--console=read-only", "--boot"]
     command += [f"--bind-ro={ours}:{inside}" for inside, ours in mounts.items()]
-    # On a disk, where systemd 257 maps the ids of a dynamic user's folders: on the overlay it cannot.
+    # This folder is on disk, because systemd 257 cannot map the ids of a dynamic user's folders on an overlay.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as private, console.open("wb") as output:
         command += [f"--bind={private}:/var/lib/private"]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)

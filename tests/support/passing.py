@@ -1,4 +1,4 @@
-"""A reverse proxy in front of a service that answers some paths itself, or not at all."""
+"""A reverse proxy that forwards requests, except for some paths to which it responds itself or does not respond."""
 
 import http.client
 import threading
@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 from patience import PATIENCE_SECONDS
 
 HELD = None
-"""What an answer is that a proxy holds back."""
+"""The answer for a path whose response is held back."""
 
 
 class Proxy:
-    """``answers`` has by the last part of a path what is said there: status, headers and octets; ``delays`` when, in seconds.
+    """``answers`` maps the last part of a path to a response (status, headers, body), and ``delays`` to seconds.
 
-    ``headers`` has what is added to the service's own answers; ``asked`` is what was asked for.
+    ``headers`` are added to the service's own responses; ``asked`` lists the requested paths.
     """
 
     def __init__(self, service):
@@ -26,7 +26,7 @@ class Proxy:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def answer_to(self, path):
-        """Return what to answer instead of the service; False if nothing."""
+        """Return a response to send instead of the service's response, or False to forward the request."""
         name = urlsplit(path).path.rpartition("/")[2]
         self.asked.append(name)
         self._ended.wait(self.delays.get(name, 0))

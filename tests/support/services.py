@@ -1,4 +1,4 @@
-"""A service that is told of commits, as the daemon connects it."""
+"""A service that is notified of its storage's commits, as in the daemon."""
 
 import random
 from contextlib import asynccontextmanager
@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from tmpmaild.config.settings import Addresses, Config, Http, Smtp, Webhooks
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import build
+from tmpmaild.model import Purpose
 from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
@@ -19,9 +20,10 @@ def rules(
     require_token=False,
     webhooks=(),
     accept_unknown=False,
+    purpose=Purpose.MAIL,
     **smtp,
 ):
-    """Return the rules of a configuration; what has no name here is of its section ``[smtp]``."""
+    """Return the rules for a configuration; all other arguments are keys of its ``[smtp]`` section."""
     config = Config(
         domains=domains or ("mail.example.com",),
         addresses=Addresses(lifetime_seconds=lifetime_seconds, max_lifetime_seconds=max_lifetime_seconds),
@@ -29,11 +31,11 @@ def rules(
         smtp=Smtp(**{"hostname": "localhost", "accept_unknown": "create" if accept_unknown else "reject"} | smtp),
         webhooks=Webhooks(allow=webhooks),
     )
-    return Rules(config, retired or {})
+    return Rules(config, retired or {}, purpose)
 
 
 def service_over(storage, *, check=None, give_memory_back=lambda: None, random=None, domains=(), **more):
-    """Return a service over a storage that tells it of commits."""
+    """Return a service that uses a storage and is notified of its commits."""
     chosen = rules(*domains, **more)
     parts = {"random": random, "give_memory_back": give_memory_back, "check": check}
     service = build(storage, chosen, FairScheduler(), **parts)
@@ -43,13 +45,13 @@ def service_over(storage, *, check=None, give_memory_back=lambda: None, random=N
 
 @asynccontextmanager
 async def all_turns(scheduler):
-    """Hold all the threads for which turns are given."""
+    """Occupy all turns of a scheduler."""
     async with scheduler.turn(0, "holder"), scheduler.turn(0, "holder"):
         yield
 
 
 @asynccontextmanager
 async def opened_service(path, clock, **more):
-    """Open a service on a file without limits."""
+    """Open a service with a database file and without limits."""
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=path), clock) as storage:
         yield service_over(storage, random=random.Random(1), **more)

@@ -1,6 +1,6 @@
-"""Several daemons on one machine by docs/scaling.md as it stands: on a real systemd, with Debian's own PostgreSQL.
+"""Several daemons on one machine, set up as in docs/scaling.md, with a real systemd and Debian's own PostgreSQL.
 
-By ``make proof WHAT=systemd``, as root, on a Debian 12 and a Debian 13; the first time it makes these from the network.
+Run with ``make proof WHAT=systemd`` as root, on Debian 12 and Debian 13; the first run downloads these systems.
 """
 
 import json
@@ -18,8 +18,9 @@ PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "postg
 HEADING = "Several daemons on one machine"
 CONFIG = Path(__file__).with_name("booted-several-config.toml").read_text()
 PASSWORD = "correct horse"
-# Four senders, each mail on a connection of its own; when standard input ends it tells what they were answered and
-# which acknowledged mail is missing. Of a server that stops, the 421 is read even if the next command fails.
+# Four senders, each of which uses a new connection for each message. When its standard input is closed, the script
+# prints the replies and the missing acknowledged messages. If the server stops, the script reads its 421 reply even if
+# the next command fails.
 SEND = Path(__file__).with_name("booted_several_send.py").read_text()
 ACCEPTED = Path(__file__).with_name("booted_several_accepted.py").read_text()
 
@@ -32,11 +33,11 @@ def blocks(heading):
 
 @pytest.fixture(scope="module", params=chroot_image.SUITES)
 def machine(request, tmp_path_factory):
-    """Return the machine after the steps of docs/scaling.md, two daemons running."""
+    """Yield the machine after the steps in docs/scaling.md, with two running daemons."""
     folder = tmp_path_factory.mktemp("machine")
     with machines.installed(PACKAGES, folder, "[postgresql]", request.param) as machine:
         machine.run("ln", "-sf", "/opt/tmpmaild/bin/tmpmaild", "/usr/local/bin/tmpmaild")
-        # Without a terminal createuser reads the password from its standard input, twice.
+        # Without a terminal, createuser reads the password twice from its standard input.
         perform(machine, blocks("The database")[0], stdin=f"{PASSWORD}\n{PASSWORD}\n")
         machine.write("/etc/tmpmaild/config.toml", CONFIG)
         machine.write("/etc/tmpmaild/postgresql-password", PASSWORD, "0600")
@@ -53,7 +54,7 @@ def perform(machine, script, stdin=None):
     return done.stdout
 
 
-def test_both_take_mail_at_the_same_ports_and_one_after_the_other_restarts_without_a_loss(machine, figure):
+def test_both_daemons_share_ports_and_a_rolling_restart_loses_no_mail(machine, figure):
     with machine.background(SEND) as sending:
         assert sending.stdout.readline() == "sending\n"
         machine.python(ACCEPTED, "1", "2")
@@ -69,7 +70,7 @@ def test_both_take_mail_at_the_same_ports_and_one_after_the_other_restarts_witho
     assert answers["SMTP 250"] > 10
 
 
-def test_one_daemon_is_taken_out_and_put_back(machine):
+def test_one_daemon_can_be_taken_out_of_service_and_put_back(machine):
     taken_out, put_back = blocks(HEADING)[1:3]
     with machine.background(SEND) as sending:
         assert sending.stdout.readline() == "sending\n"
@@ -84,7 +85,7 @@ def test_one_daemon_is_taken_out_and_put_back(machine):
     assert machine.run("stat", "--format=%a", "/run/credentials/tmpmaild@1.service/postgresql").stdout < "5"
 
 
-def test_a_command_reaches_the_daemon_that_is_meant(machine):
+def test_a_command_reaches_the_selected_daemon(machine):
     (command,) = blocks(HEADING)[3:]
     assert " ready\n" in perform(machine, command)
     machine.run("systemctl", "stop", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
@@ -92,7 +93,7 @@ def test_a_command_reaches_the_daemon_that_is_meant(machine):
     machine.run("systemctl", "start", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
 
 
-def test_the_journal_match_of_the_filter_for_fail2ban_finds_both(machine):
+def test_the_journal_match_of_the_fail2ban_filter_finds_both_daemons(machine):
     document = (ROOT / "docs/fail2ban/tmpmaild.conf").read_text()
     match = re.search("^journalmatch = (.*)$", document, re.MULTILINE)[1].split()
     log = machine.run("journalctl", "--no-pager", *match).stdout
@@ -100,7 +101,7 @@ def test_the_journal_match_of_the_filter_for_fail2ban_finds_both(machine):
     assert " tmpmaild-2[" in log
 
 
-def test_doctor_says_nothing_false_and_names_the_file_of_a_wrong_password(machine):
+def test_doctor_reports_only_real_problems_and_names_the_file_of_a_wrong_password(machine):
     assert " ready\n" in machine.run("tmpmaild", "--instance", "1", "status").stdout
     listen = "TMPMAILD_CONTROL__LISTEN=unix:/run/tmpmaild-1/control.sock"
     command = ["env", listen, "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/postgresql-password"]

@@ -1,7 +1,7 @@
-"""The package on a Debian 12 and a Debian 13 that boot: installed, upgraded, moved, removed and purged, Debian upgraded below it.
+"""The package on booted Debian 12 and 13 systems: installation, upgrade, move to another machine, removal and purge.
 
-By ``make proof WHAT=deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrades
-to Debian 13 and to testing.
+It is also tested during an upgrade of Debian itself. Run with ``make proof WHAT=deb`` as root; the first run downloads
+these systems, and every run downloads the upgrades to Debian 13 and to testing.
 """
 
 import json
@@ -30,11 +30,12 @@ NEWER = "99.0"
 EM_X86_64, EM_AARCH64 = 62, 183  # elf(5)
 CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
-UPDATES = "Updates that install themselves"
+UPDATES = "Automatic updates"
 SERVE = Path(__file__).with_name("deb_serve.py").read_text()
-# Print all that is seen of three addresses and of STARTTLS; without arguments make these, one private, one for 20 seconds.
+# Prints everything that clients can see of three addresses and STARTTLS. Without arguments, it first creates the
+# addresses: one of them is private, and another expires after 20 seconds.
 LOOK = Path(__file__).with_name("deb_look.py").read_text()
-# Print an address, send to it until that fails, and print what was acknowledged.
+# Prints an address, sends messages to it until sending fails, and prints the acknowledged messages.
 SEND = Path(__file__).with_name("deb_send.py").read_text()
 DELIVER = "import smtplib, sys; smtplib.SMTP('127.0.0.1', 25).sendmail('a@example.com', sys.argv[1], b'Subject: new\\r\\n\\r\\n')"
 PASSWORD = "correct horse"
@@ -48,9 +49,9 @@ listen = "unix:/run/tmpmaild/control.sock"
 LIMITS = '[limits]\nexempt = ["127.0.0.0/8"]\n'
 MOVES = ("Backups", "Restore")
 FETCH_UPGRADE = Path(__file__).with_name("deb_fetch_upgrade.sh").read_text()
-# Since 258 systemd refuses to be upgraded on a machine without unified cgroups, and a container has those of the machine.
+# Since version 258, systemd cannot be upgraded on a machine without unified cgroups; a container uses the host's.
 HOLD_SYSTEMD = "" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "apt-mark hold systemd > /dev/null\n"
-APT_GET = "DEBIAN_FRONTEND=noninteractive apt-get --yes -o Dpkg::Options::=--force-confdef"  # no questions
+APT_GET = "DEBIAN_FRONTEND=noninteractive apt-get --yes -o Dpkg::Options::=--force-confdef"  # without questions
 HOLDS = "find / -xdev -name '*tmpmaild*' -not -path '/packages*'; find /etc/tmpmaild /var/lib/private -mindepth 1"
 
 pytestmark = [
@@ -60,7 +61,7 @@ pytestmark = [
 
 
 def build(folder, umask, architecture="amd64"):
-    """Build the package from a clone of the commit, in a folder of its own."""
+    """Build the package from a clone of the commit, in a separate folder."""
     subprocess.run(["git", "clone", "--quiet", ROOT, folder / "src"], check=True)
     environ = os.environ | {"PYTHONPATH": str(folder / "src")}
     command = [sys.executable, "tools/deb.py", folder, architecture]
@@ -76,7 +77,7 @@ def package(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(package, tmp_path_factory):
-    """Return a folder with the package, and a newer one, which brings another configuration."""
+    """Return a folder with the package and a newer package, which contains a different configuration."""
     folder = tmp_path_factory.mktemp("packages")
     shutil.copy(package, folder)
     root = tmp_path_factory.mktemp("newer") / "root"
@@ -105,7 +106,9 @@ def machine(suite, folder, tmp_path):
 
 @pytest.mark.needs("binutils-aarch64")
 @pytest.mark.parametrize(("architecture", "machine"), [("amd64", EM_X86_64), ("arm64", EM_AARCH64)])
-def test_two_builds_are_equal_and_have_what_is_compiled_for_each_python(tmp_path, figure, architecture, machine):
+def test_two_builds_are_identical_and_contain_the_compiled_modules_of_each_python(
+    tmp_path, figure, architecture, machine
+):
     built = []
     for name, umask in (("one", 0o022), ("two", 0o077)):
         (tmp_path / name).mkdir()
@@ -123,7 +126,7 @@ def test_two_builds_are_equal_and_have_what_is_compiled_for_each_python(tmp_path
 
 
 def names(compiled, python):
-    """Return the modules that are compiled for one Python alone."""
+    """Return the names of modules that are compiled only for this Python version."""
     return {path.name.split(".")[0] for path in compiled if f".cpython-{python.replace('.', '')}-" in path.name}
 
 
@@ -132,7 +135,7 @@ def equal(one, other):
 
 
 @pytest.mark.needs("lintian", "mandoc")
-def test_lintian_and_mandoc_have_nothing_to_say(package, tmp_path):
+def test_lintian_and_mandoc_report_nothing(package, tmp_path):
     done = subprocess.run(["lintian", "--fail-on=error,warning", package], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     subprocess.run(["dpkg-deb", "--extract", package, tmp_path], check=True)
@@ -145,12 +148,12 @@ def test_lintian_and_mandoc_have_nothing_to_say(package, tmp_path):
 
 
 def install(machine, package):
-    """Perform the README's commands, in a folder with the package alone, and without a network."""
+    """Run the README's commands in a folder that contains only the package, without a network."""
     script = INSTALL.replace("apt-get update\n", "")
     machine.run("bash", "-euc", f"mkdir /tmp/here; cd /tmp/here; ln -s /packages/{package.name} .\n{script}")
 
 
-def test_it_is_installed_upgraded_removed_and_purged(machine, suite, package, figure):
+def test_the_package_can_be_installed_upgraded_removed_and_purged(machine, suite, package, figure):
     before = machine.run("bash", "-c", HOLDS, check=False).stdout
     machine.run("apt-get", "install", "--yes", f"/packages/{package.name}")
     assert [machine.show(name) for name in ("UnitFileState", "ActiveState")] == ["disabled", "inactive"]
@@ -185,25 +188,25 @@ def test_it_is_installed_upgraded_removed_and_purged(machine, suite, package, fi
     figure(f"the package on a Debian {suite}", "installed, upgraded, removed, purged", "all")
 
 
-def test_an_upgrade_leaves_the_running_version_alone_if_the_new_one_would_not_start(machine, package):
+def test_an_upgrade_does_not_stop_the_running_version_if_the_new_one_would_not_start(machine, package):
     install(machine, package)
     address = machine.python(MAIL)
     configured = machine.run("cat", CONFIG).stdout
     process = machine.show("MainPID")
-    machine.write(CONFIG, configured.replace("[smtp]", "[smtp]\nmax_conections = 9"))  # nobody has reloaded it
+    machine.write(CONFIG, configured.replace("[smtp]", "[smtp]\nmax_conections = 9"))  # not loaded by the service yet
     said = machine.run("bash", "-c", f"{APT_GET} install /packages/tmpmaild_{NEWER}*.deb 2>&1").stdout
     assert "smtp.max_conections: unknown key, did you mean smtp.max_connections?" in said
     assert "tmpmaild: the old version goes on running, since this one would not start" in said
     assert machine.show("MainPID") == process
     assert machine.python(READ, address) == "kept"
     machine.write(CONFIG, configured)
-    machine.run("bash", "-c", "tmpmaild check-config && systemctl restart tmpmaild")  # as the message says
+    machine.run("bash", "-c", "tmpmaild check-config && systemctl restart tmpmaild")  # suggested by the package
     assert machine.run("tmpmaild", "status").stdout.startswith(f"tmpmaild {NEWER}+")
     assert machine.python(READ, address) == "kept"
 
 
-def test_mail_moves_to_a_machine_where_the_service_never_ran(machine, suite, folder, package, tmp_path):
-    """By the blocks of docs/operations.md; addresses, postmaster's mail and the key of the addresses move with it."""
+def test_mail_can_be_moved_to_a_new_machine(machine, suite, folder, package, tmp_path):
+    """Uses the commands in docs/operations.md; addresses, postmaster's mail and the address key are moved too."""
     make, restore = [block.script for block in shell_blocks("docs/operations.md") if block.heading in MOVES]
     install(machine, package)
     address = machine.python(MAIL)
@@ -232,7 +235,7 @@ def blocks(page, heading):
 
 
 def perform(machine, script, stdin=None):
-    """Run a script without a terminal, where createuser reads the password from its standard input, twice."""
+    """Run a script without a terminal, so that createuser reads the password twice from its standard input."""
     done = machine.run("setsid", "--wait", "bash", "-euo", "pipefail", "-c", script, stdin=stdin, check=False)
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}\n{machine.log()}"
 
@@ -242,7 +245,7 @@ def make_database(machine):
 
 
 def serve(machine, package, engine, folder):
-    """Install the service on an engine, with a certificate that is kept as certbot does it."""
+    """Install the service with this storage engine, and with a certificate stored in certbot's layout."""
     install(machine, package)
     configured = machine.run("cat", CONFIG).stdout
     if engine == "postgresql":
@@ -260,7 +263,7 @@ def serve(machine, package, engine, folder):
 
 @pytest.fixture
 def old_and_new(engine, package, tmp_path):
-    """Return a Debian 12 that serves, and a Debian 13 where the package is installed."""
+    """Yield two running machines: one with Debian 12, and one with Debian 13 and the package installed."""
     packages = PACKAGES if engine == "sqlite" else (*PACKAGES, "postgresql", "sudo")
     mounts = {"/packages": package.parent}
     before, after = chroot_image.SUITES
@@ -276,8 +279,8 @@ def old_and_new(engine, package, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_the_service_moves_to_a_newer_debian_where_its_clients_see_the_same(engine, old_and_new, figure):
-    """By the blocks of docs/operations.md and docs/scaling.md, while mail comes in and an address expires."""
+def test_clients_see_no_difference_after_a_move_to_a_newer_debian(engine, old_and_new, figure):
+    """Uses the commands in docs/operations.md and docs/scaling.md, while messages arrive and an address expires."""
     old, new = old_and_new
     pack, unpack, delete = blocks("docs/operations.md", "Move to another machine")
     if engine == "postgresql":
@@ -291,7 +294,7 @@ def test_the_service_moves_to_a_newer_debian_where_its_clients_see_the_same(engi
     for path in old.run("find", "/root", "-name", "*.tar", "-o", "-name", "*.dump").stdout.split():
         copy = old.run("base64", path).stdout
         new.run("bash", "-c", 'umask 077; base64 --decode > "$0"', path, stdin=copy)
-    time.sleep(20)  # so that the third address has expired
+    time.sleep(20)  # wait until the third address has expired
     perform(new, unpack)
     after = json.loads(new.python(LOOK, json.dumps(before["keys"])))
     assert (after["certificate"], after["seen"][:2]) == (before["certificate"], before["seen"][:2])
@@ -302,7 +305,7 @@ def test_the_service_moves_to_a_newer_debian_where_its_clients_see_the_same(engi
     kept = before["keys"][0][0]
     new.python(DELIVER, kept)
     assert new.python(READ, kept) == "new kept"
-    held = {"inboxes": 3, "messages": len(subjects) + 6}  # with three for postmaster, and what has expired is deleted
+    held = {"inboxes": 3, "messages": len(subjects) + 6}  # postmaster has three messages; expired inboxes are deleted
     end = time.monotonic() + machines.PATIENCE_SECONDS
     while (numbers := json.loads(new.run("tmpmaild", "status", "--json").stdout)["numbers"]) != numbers | held:
         assert time.monotonic() < end, numbers
@@ -313,8 +316,8 @@ def test_the_service_moves_to_a_newer_debian_where_its_clients_see_the_same(engi
 
 
 @pytest.mark.needs("gpg")
-def test_a_new_version_is_installed_by_unattended_upgrades(suite, package, folder, tmp_path, monkeypatch):
-    """By the block of docs/operations.md, from a repository that the machine itself serves, since it has no network."""
+def test_unattended_upgrades_installs_a_new_version(suite, package, folder, tmp_path, monkeypatch):
+    """Uses the commands in docs/operations.md and a repository on the machine itself, which has no network."""
     (block,) = [one.script for one in shell_blocks("docs/operations.md") if one.heading == UPDATES]
     (home := tmp_path / "gnupg").mkdir(mode=0o700)
     monkeypatch.setenv("GNUPGHOME", str(home))
@@ -337,8 +340,8 @@ def test_a_new_version_is_installed_by_unattended_upgrades(suite, package, folde
 
 
 @pytest.mark.parametrize("debians", [("bookworm", "trixie"), ("trixie", "testing")])
-def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure, debians):
-    """The packages of the next Debian are fetched before the machine boots, which has no network."""
+def test_debian_can_be_upgraded_with_the_package_installed(package, folder, tmp_path, figure, debians):
+    """The packages of the next Debian release are downloaded before the machine boots, because it has no network."""
     before, after = debians
     with machines.overlay(chroot_image.debian(PACKAGES, before)) as root:
         FreshMachine(root, package).must("root", HOLD_SYSTEMD + f"before={before} after={after}\n{FETCH_UPGRADE}")

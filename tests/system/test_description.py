@@ -1,4 +1,4 @@
-"""The description against the real server, with many more requests than each run of the tests has."""
+"""The OpenAPI description and the real server, with many more requests than in ``tests/e2e``."""
 
 import pytest
 from schemathesis import GenerationMode
@@ -12,7 +12,7 @@ from described import DESCRIBED, MISTAKABLE, Lives, ask_all
     [(GenerationMode.POSITIVE, sorted(DESCRIBED)), (GenerationMode.NEGATIVE, MISTAKABLE)],
     ids=["as described", "otherwise"],
 )
-def test_every_request_is_answered_as_described(start, amount, figure, mode, operations):
+def test_every_response_matches_the_description(start, amount, figure, mode, operations):
     requests = amount(whole=200, quick=5)
     lives = Lives(start(**NO_LIMITS))
     for operation_id in operations:

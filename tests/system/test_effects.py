@@ -1,4 +1,4 @@
-"""The test that ``tests/effects.json`` names for a thing fails where that thing is taken away (``support/without``)."""
+"""Each test in ``tests/effects.json`` fails when the feature that it covers is removed (``support/without``)."""
 
 import json
 import os
@@ -14,7 +14,7 @@ SHOWN = json.loads((ROOT / "tests/effects.json").read_text())["shown"]
 
 
 def run(test, thing):
-    """Run a test in a Python of its own, without a thing; return its output and the exit code."""
+    """Run a test in a separate Python process without a feature; return its output and exit code."""
     path = os.pathsep.join([str(ROOT / "tests/support/without"), os.environ.get("PYTHONPATH", "")])
     done = finished(
         [sys.executable, "-m", "pytest", "-n0", "-q", test],
@@ -26,11 +26,11 @@ def run(test, thing):
 
 
 @pytest.mark.parametrize(("thing", "test"), SHOWN.items())
-def test_the_test_of_a_thing_fails_without_it(thing, test):
-    """That it passes with it is seen where it stands."""
+def test_the_test_of_a_feature_fails_without_the_feature(thing, test):
+    """The ordinary test run shows that the test passes with the feature."""
     said, status = run(test, thing)
     assert (status, "1 failed" in said) == (1, True), f"{test} does not look at what {thing} does:\n{said}"
 
 
-def test_a_test_passes_without_what_it_does_not_look_at():
+def test_a_test_passes_without_an_unrelated_feature():
     assert run(SHOWN["commands migrate"], "commands backup")[1] == 0

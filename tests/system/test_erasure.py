@@ -1,11 +1,11 @@
-"""Nothing outlives its hour: of many inboxes, nothing that has expired stays in any file."""
+"""No data outlives its lifetime: with many inboxes, no file contains expired data."""
 
 from crowd import prove_erasure
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 
-async def test_nothing_of_a_large_crowd_stays(tmp_path, clock, amount, figure):
+async def test_no_data_of_many_expired_inboxes_remains(tmp_path, clock, amount, figure):
     path = tmp_path / "mail.db"
     async with open_storage(
         SqliteSettings(

@@ -1,4 +1,4 @@
-"""Nothing outlives its hour on the disk either: of a real ext4, unmounted and read raw, no block holds expired mail."""
+"""Expired mail is also erased from the disk: no block of an ext4 file system, unmounted and read raw, contains it."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000
-IMAGE_BYTES = 700 << 20  # of a sparse file; 256 MiB of a disk must stay free
+IMAGE_BYTES = 700 << 20  # a sparse file; the service requires 256 MiB of free disk space
 INBOXES, MAILS_EACH, ROUNDS = 30, 20, 4
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not which("mkfs.ext4"), reason="needs root and mkfs.ext4")
@@ -39,7 +39,7 @@ def mounted(image, folder):
 
 
 def left_on(image):
-    """Return the marks in any block, also in free ones."""
+    """Return the marks in all blocks, including free ones."""
     with image.open("rb") as octets:
         return {mark for part in iter(lambda: octets.read(64 << 20), b"") for mark in re.findall(MARKED, part)}
 
@@ -52,7 +52,7 @@ async def erased(storage, clock):
 
 
 class Life:
-    """Mail that arrives and expires in rounds, in a storage that is opened anew for each of its parts."""
+    """Rounds of messages that arrive and expire, in a storage that is reopened for each phase."""
 
     def __init__(self, folder, clock):
         self.folder = folder
@@ -67,7 +67,7 @@ class Life:
     async def receive(self, storage):
         for number in range(INBOXES):
             now_ms = self.clock()
-            until_ms = now_ms + LIFETIME_MS * (1 + number % 3)  # what lives longer is moved when the file shrinks
+            until_ms = now_ms + LIFETIME_MS * (1 + number % 3)  # long-lived inboxes move when the file shrinks
             name = f"box{self.numbers}-{number}@mail.example.com"
             inbox = await storage.create_inbox(
                 NewInbox(name, now_ms, until_ms, private=False, token_hash=b"t" * 32, creator=None)
@@ -113,7 +113,7 @@ async def with_copies(life):
 
 
 async def behind_a_reader(life):
-    """Let the WAL grow while somebody else reads; it is truncated afterwards."""
+    """Let the WAL grow while another connection reads; the WAL is truncated afterwards."""
     async with life.opened() as storage:
         await life.receive(storage)
         with closing(sqlite3.connect(life.folder / "mail.db", isolation_level=None)) as reader:
@@ -126,7 +126,7 @@ async def behind_a_reader(life):
 
 
 @pytest.mark.parametrize("lives", [while_it_runs, stopped_before, with_copies, behind_a_reader])
-async def test_no_block_of_the_disk_holds_expired_mail(tmp_path, clock, figure, lives):
+async def test_no_disk_block_contains_expired_mail(tmp_path, clock, figure, lives):
     image, folder = tmp_path / "disk", tmp_path / "mounted"
     folder.mkdir()
     make_disk(image)

@@ -1,4 +1,4 @@
-"""The extension in Chromium and in Firefox: sign-ups in six forms, faults, hostile pages and hostile mail."""
+"""The extension in Chromium and in Firefox: sign-ups with six forms, errors, hostile pages and hostile mail."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from signupsite import CODE, SignUpSite
 
 FORMS = Path(__file__).parent / "forms"
 NAMES = ("plain", "react", "vue", "svelte", "six", "dialog")
-# How a person goes on in each form; the step is what the page shows then.
+# Submits each form; CODE_FIELD is true once the page asks for the code.
 SUBMIT = "void [...document.querySelectorAll('button')].find(e => e.offsetHeight > 0).click()"
 CODE_FIELD = (
     "[...document.querySelectorAll('input')].some(e => e.offsetHeight > 0 && /code|otp|one-time|tel/i.test("
@@ -27,7 +27,7 @@ CODE_FIELD = (
 
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory):
-    """Build the forms of the frameworks, which npm installs."""
+    """Build the framework forms, with packages that npm installs."""
     if not (FORMS / "node_modules").exists():
         install = ("npm", "install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund")
         subprocess.run(install, cwd=FORMS, check=True)
@@ -67,7 +67,7 @@ def browser(request, tmp_path_factory, daemon):
 
 @pytest.fixture
 def served_by(browser, daemon, tmp_path):
-    """Return a function that starts another service, with its own settings, and connects the extension to it."""
+    """Return a function that starts a second service with different settings, and connects the extension to it."""
     running = []
 
     def served_by(**settings):
@@ -94,7 +94,7 @@ def proxy(browser, daemon):
 
 @pytest.fixture(autouse=True)
 def no_inboxes(request):
-    """Forget after each test what it has made."""
+    """Remove the inboxes that a test has created."""
     yield
     if "browser" not in request.fixturenames:
         return
@@ -107,7 +107,7 @@ def no_inboxes(request):
 
 
 def signed_up(browser, site, name):
-    """Sign up with a new address, up to where the code is asked for."""
+    """Sign up with a new address, until the page requests the code."""
     n = len(site.addresses)
     browser.open(site.url(f"/{name}"))
     until(lambda: browser.page("!!document.querySelector('input')"))
@@ -120,7 +120,7 @@ def signed_up(browser, site, name):
 
 
 def waits(browser, site):
-    """Wait for mail to a new address, with the popup open; return the address."""
+    """Wait for messages to a new address, with the popup open; return the address."""
     browser.open(site.url("/react"))
     browser.press_button()
     browser.click("#new")
@@ -129,7 +129,7 @@ def waits(browser, site):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sign_up_with_a_code(browser, site, name):
+def test_a_user_signs_up_with_a_code(browser, site, name):
     signed_up(browser, site, name)
     browser.press_button()
     browser.says(CODE)
@@ -142,16 +142,16 @@ def test_a_sign_up_with_a_code(browser, site, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sign_up_with_a_link(browser, site, name):
+def test_a_user_signs_up_with_a_link(browser, site, name):
     signed_up(browser, site, name)
     browser.press_button()
     browser.says(f"Open shop.example:{site.port}")
     browser.click("[data-key^='link ']")
     browser.shows("Confirmed by link")
-    assert browser.page("history.length") > 1  # in the same tab
+    assert browser.page("history.length") > 1  # the link has opened in the same tab
 
 
-def test_the_archive_of_the_store_has_no_fault_and_no_warning(forms, tmp_path):
+def test_the_store_archive_has_no_errors_or_warnings(forms, tmp_path):
     *_, archive = extension.build(tmp_path)
     lint = [FORMS / "node_modules/.bin/web-ext", "lint", "--output=json", "--source-dir", archive]
     done = subprocess.run(lint, capture_output=True, text=True, check=False)
@@ -159,7 +159,7 @@ def test_the_archive_of_the_store_has_no_fault_and_no_warning(forms, tmp_path):
     assert [found[kind] for kind in ("errors", "warnings", "notices")] == [[], [], []]
 
 
-# Faults: each has a sentence, and none costs an address that nobody gets.
+# Pages that cause an error: the popup shows a message and leaves no unused address.
 
 FAULTS = {
     "/none": ("<input name=city>", "There is no email field on this page."),
@@ -171,7 +171,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("path", FAULTS)
-def test_a_page_where_nothing_can_be_filled_in(browser, site, path):
+def test_a_page_without_a_field_to_fill_shows_a_message(browser, site, path):
     site.pages[path], said = f"<!doctype html>{FAULTS[path][0]}", FAULTS[path][1]
     browser.open(site.url(path))
     browser.press_button()
@@ -180,7 +180,7 @@ def test_a_page_where_nothing_can_be_filled_in(browser, site, path):
     assert len(browser.popup("chrome.storage.session.get('inboxes')").get("inboxes", [])) == (path == "/refuses")
 
 
-def test_a_frame_of_another_site_is_not_entered_and_one_of_the_same_is(browser, site):
+def test_frames_are_filled_only_if_they_are_from_the_same_site(browser, site):
     site.pages["/inner"] = "<!doctype html><input type=email>"
     for host in ("frame.example", "shop.example"):
         site.pages["/outer"] = f"<!doctype html><iframe src='{site.url('/inner', host)}'></iframe>"
@@ -188,13 +188,13 @@ def test_a_frame_of_another_site_is_not_entered_and_one_of_the_same_is(browser, 
         browser.press_button()
         browser.click("#fill")
         if host == "frame.example":
-            browser.says("The field is in a frame of another site")
+            browser.says("The field is in a frame from another site")
             browser.close_popup()
         browser.closes()
     until(lambda: "@mail.example.com" in browser.page("frames[0].document.querySelector('input').value"))
 
 
-def test_pages_of_the_browser_are_closed_to_it(browser):
+def test_the_browsers_own_pages_cannot_be_accessed(browser):
     browser.open("about:config" if browser.name == "firefox" else "chrome://version")
     browser.press_button()
     browser.click("#fill")
@@ -203,17 +203,17 @@ def test_pages_of_the_browser_are_closed_to_it(browser):
     browser.says("@mail.example.com")
 
 
-def test_the_rate_limit_says_when_it_is_possible_again(browser, site, served_by):
+def test_the_rate_limit_message_states_when_to_try_again(browser, site, served_by):
     served_by(TMPMAILD_RATE_LIMIT__BURST="4", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="1")
     browser.open(site.url("/react"))
     browser.press_button()
     for _ in range(4):
         browser.click("#new")
         until(lambda: browser.popup("!document.querySelector('#new').disabled"))
-    browser.says("Too many requests. Possible again in")
+    browser.says("Too many requests. Try again in")
 
 
-def test_a_service_that_is_away_and_comes_back(browser, site, served_by):
+def test_the_popup_recovers_when_the_service_is_back(browser, site, served_by):
     daemon = served_by(**daemons.NO_LIMITS)
     address = waits(browser, site)
     daemon.stop()
@@ -238,7 +238,7 @@ STREAMLESS = {
 
 
 @pytest.mark.parametrize("kind", STREAMLESS)
-def test_where_no_stream_comes_through_requests_wait_for_mail(browser, site, proxy, kind):
+def test_requests_wait_for_mail_if_streams_are_blocked(browser, site, proxy, kind):
     proxy.answers["events"] = STREAMLESS[kind]
     address = waits(browser, site)
     until(lambda: "messages" in proxy.asked, "a request", seconds=60, instead=lambda: str(proxy.asked))
@@ -247,7 +247,7 @@ def test_where_no_stream_comes_through_requests_wait_for_mail(browser, site, pro
     for code in ("730418", "551207"):
         site.mail(address, f"Your code is {code}.\n")
         browser.says(code)
-    assert proxy.asked.count("events") == streams  # it does not go back to what has failed
+    assert proxy.asked.count("events") == streams  # the extension does not retry failed streams
     assert browser.popup("document.querySelector('#trouble').hidden")
 
 
@@ -279,7 +279,7 @@ def test_several_inboxes_are_extended_opened_and_deleted(browser, site):
     browser.says("other.example")
 
 
-def test_a_key_and_the_menu_of_a_field_fill_too(browser, site):
+def test_the_shortcut_and_the_context_menu_fill_fields_too(browser, site):
     browser.open(site.url("/react"))
     browser.press_key()
     until(lambda: "@mail.example.com" in browser.page("document.querySelector('input').value"))
@@ -293,7 +293,7 @@ def test_a_key_and_the_menu_of_a_field_fill_too(browser, site):
     browser.says("There is no email field on this page.")
 
 
-def test_a_permission_that_was_taken_back(browser, site, daemon):
+def test_a_revoked_permission_is_reported(browser, site, daemon):
     browser.open(site.url("/react"))
     browser.revoke()
     browser.press_button()
@@ -304,7 +304,7 @@ def test_a_permission_that_was_taken_back(browser, site, daemon):
     assert browser.connect(daemon.url).startswith("Connected")
 
 
-def test_what_is_copied_is_in_the_clipboard(browser, site):
+def test_copied_text_is_in_the_clipboard(browser, site):
     signed_up(browser, site, "react")
     for button, copied in (("copy ", site.addresses[-1]), ("copy code ", CODE)):
         browser.press_button()
@@ -315,7 +315,7 @@ def test_what_is_copied_is_in_the_clipboard(browser, site):
         assert browser.clipboard() == copied
 
 
-def test_an_inbox_is_opened_in_a_tab_of_its_own(browser, site, daemon):
+def test_an_inbox_is_opened_in_a_separate_tab(browser, site, daemon):
     signed_up(browser, site, "react")
     browser.press_button()
     browser.click("[data-key^='open ']")
@@ -325,13 +325,13 @@ def test_an_inbox_is_opened_in_a_tab_of_its_own(browser, site, daemon):
     assert not is_private
 
 
-def test_private_windows_have_inboxes_of_their_own_until_the_last_is_closed(browser, site, daemon):
+def test_private_windows_have_separate_inboxes_until_the_last_is_closed(browser, site, daemon):
     browser.open(site.url("/react", "other.example"))
     browser.fill_address()
     with browser.private_window():
         browser.open(site.url("/react"))
         browser.press_button()
-        browser.says("Private window: these addresses are forgotten when the last one is closed.")
+        browser.says("Private window: these addresses are forgotten when the last private window is closed.")
         assert "other.example" not in browser.popup_text()
         browser.page("void document.querySelector('input').remove()")
         browser.click("#fill")
@@ -361,7 +361,7 @@ def test_private_windows_have_inboxes_of_their_own_until_the_last_is_closed(brow
 HOSTILE = Path(__file__).with_name("extension-hostile.html").read_text()
 
 
-def test_a_hostile_page_gets_the_address_that_it_was_given_and_nothing_else(browser, site):
+def test_a_hostile_page_gets_only_the_address_filled_into_it(browser, site):
     site.pages["/hostile"] = HOSTILE.replace("IDENTITY", json.dumps(getattr(browser, "id", extensions.ID)))
     browser.open(site.url("/hostile"))
     until(lambda: browser.page("seen.length > 20"))
@@ -370,7 +370,7 @@ def test_a_hostile_page_gets_the_address_that_it_was_given_and_nothing_else(brow
     names = browser.page("seen.join('|')").split("|")
     assert {name for name in names if name.startswith("input ")} == {"input real"}
     assert not {"set", "query", "map", "dispatch", "focus"} & set(names)
-    assert "@mail.example.com" not in "|".join(names)  # by no other way than the field
+    assert "@mail.example.com" not in "|".join(names)  # the events do not reveal the address either
     browser.press_button()
     until(lambda: browser.popup("document.querySelectorAll('li').length === 1"))
     stored = browser.popup("chrome.storage.session.get('inboxes')")["inboxes"]
@@ -381,7 +381,7 @@ def test_a_hostile_page_gets_the_address_that_it_was_given_and_nothing_else(brow
     browser.says("It is not clear which field the code is for.")
 
 
-def test_nothing_of_the_extension_can_be_loaded_or_framed_by_a_page(browser, site):
+def test_pages_cannot_load_or_frame_any_file_of_the_extension(browser, site):
     scheme = "moz-extension" if browser.name == "firefox" else "chrome-extension"
     base = f"{scheme}://{browser.host() if browser.name == 'firefox' else browser.id}"
     site.pages["/probe"] = "<!doctype html>probe"
@@ -408,7 +408,7 @@ def test_nothing_of_the_extension_can_be_loaded_or_framed_by_a_page(browser, sit
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
 
-def test_a_hostile_mail_is_text(browser, site):
+def test_a_hostile_message_is_shown_as_text(browser, site):
     address = waits(browser, site)
     html = (
         "<p>Your code is <b>481516</b></p><p>Confirm your address: "
@@ -430,19 +430,19 @@ def test_a_hostile_mail_is_text(browser, site):
     browser.says("Open xn--hop-ehd.example")
 
 
-def test_a_code_for_one_site_is_not_written_into_another_unmarked(browser, site):
+def test_a_code_for_a_different_site_is_marked(browser, site):
     signed_up(browser, site, "react")
     browser.open(site.url("/vue", "other.example"))
     browser.press_button()
-    browser.says("This came to the address for shop.example, but the page is other.example.")
+    browser.says("This was sent to the address for shop.example, but you are on other.example.")
     browser.says("Fill in at other.example")
     assert browser.popup("document.querySelector('[data-key^=\"code \"]').className") == ""
 
 
-# The second is the host of the service, which the extension may reach at all times.
+# The second host belongs to the service, which the extension may always access.
 @pytest.mark.parametrize("elsewhere", ["other.example", "127.0.0.1"])
 @pytest.mark.parametrize("wish", ["#fill", "[data-key^='code ']"])
-def test_a_page_that_has_gone_elsewhere_meanwhile_gets_nothing(browser, site, wish, elsewhere):
+def test_a_page_that_has_navigated_meanwhile_is_not_filled(browser, site, wish, elsewhere):
     signed_up(browser, site, "react")
     browser.press_button()
     browser.says(CODE)
@@ -454,7 +454,7 @@ def test_a_page_that_has_gone_elsewhere_meanwhile_gets_nothing(browser, site, wi
 
 
 @pytest.mark.parametrize("elsewhere", ["shop.example", "other.example", "127.0.0.1"])
-def test_a_page_that_goes_elsewhere_while_the_address_is_made_gets_nothing(browser, site, proxy, elsewhere):
+def test_a_page_that_navigates_while_the_address_is_created_is_not_filled(browser, site, proxy, elsewhere):
     proxy.delays["addresses"] = 3
     browser.open(site.url("/react"))
     browser.press_button()
@@ -465,7 +465,7 @@ def test_a_page_that_goes_elsewhere_while_the_address_is_made_gets_nothing(brows
     assert browser.page("[...document.querySelectorAll('input')].map(e => e.value).join('')") == ""
 
 
-def test_a_field_that_is_a_trap_for_robots_is_left_empty(browser, site):
+def test_a_honeypot_field_is_left_empty(browser, site):
     far = "position: absolute; left: -5000px"
     site.pages["/trap"] = (
         f"<!doctype html><form><p style='{far}'><input type=email name=trap></p><input type=email name=real></form>"
@@ -476,7 +476,7 @@ def test_a_field_that_is_a_trap_for_robots_is_left_empty(browser, site):
     assert browser.page("document.querySelector('[name=trap]').value") == ""
 
 
-def test_a_frame_of_another_site_over_the_form_learns_nothing(browser, site):
+def test_a_frame_from_another_site_over_the_form_gets_no_data(browser, site):
     site.pages["/over"] = (
         "<!doctype html><input type=email autofocus style='position: fixed; inset: 0; width: 100%; height: 90%'>"
         "<script>setInterval(() => parent.postMessage(document.querySelector('input').value, '*'), 50);"
@@ -494,7 +494,8 @@ def test_a_frame_of_another_site_over_the_form_learns_nothing(browser, site):
     assert browser.page("[...heard].join()") == ""
 
 
-# What a service answers, and what the popup says then: no address comes of it. More stands in service.test.mjs.
+# Invalid responses of a service, and the popup's message for each; no address is created. service.test.mjs covers more
+# responses.
 BAD_ANSWERS = {
     "a redirect": (302, {"Location": "/elsewhere"}, b"", "The service cannot be reached."),
     "ten megabytes": (201, {}, json.dumps({"address": "a" * 10_000_000}).encode(), "There is no tmpmaild"),
@@ -502,7 +503,7 @@ BAD_ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", BAD_ANSWERS)
-def test_a_service_that_answers_what_it_should_not(browser, site, proxy, kind):
+def test_an_invalid_response_of_the_service_is_reported(browser, site, proxy, kind):
     *proxy.answers["addresses"], said = BAD_ANSWERS[kind]
     browser.open(site.url("/react"))
     browser.press_button()
@@ -513,7 +514,7 @@ def test_a_service_that_answers_what_it_should_not(browser, site, proxy, kind):
     assert browser.page("document.querySelector('input').value") == ""
 
 
-def test_a_cookie_of_the_service_is_not_kept(browser, site, proxy):
+def test_a_cookie_from_the_service_is_not_stored(browser, site, proxy):
     proxy.headers["Set-Cookie"] = "spy=1; Path=/"
     browser.open(site.url("/react"))
     browser.fill_address()
@@ -522,7 +523,7 @@ def test_a_cookie_of_the_service_is_not_kept(browser, site, proxy):
     assert browser.page("document.cookie") == ""
 
 
-def test_a_page_whose_elements_take_the_names_of_what_is_asked_does_no_harm(browser, site):
+def test_a_page_whose_elements_shadow_dom_properties_does_no_harm(browser, site):
     names = ("querySelectorAll", "activeElement", "forms", "body", "defaultView")
     clobbering = "".join(f"<img name={name}><form name={name}></form>" for name in names)
     site.pages["/names"] = f"<!doctype html>{clobbering}<input type=email>"
@@ -531,7 +532,7 @@ def test_a_page_whose_elements_take_the_names_of_what_is_asked_does_no_harm(brow
     assert "@mail.example.com" in browser.page("document.getElementsByTagName('input')[0].value")
 
 
-def test_mail_without_end_leaves_the_rest_of_the_popup_in_reach(browser, site):
+def test_many_messages_leave_the_rest_of_the_popup_reachable(browser, site):
     address = waits(browser, site)
     for number in range(100_000, 100_060):
         site.mail(address, f"Your code is {number}.\n")

@@ -1,4 +1,4 @@
-"""The PostgreSQL primary is lost under load again and again, killed or hung, and its standby promoted: no mail is lost."""
+"""The PostgreSQL primary repeatedly fails under load (killed or hung) and its standby is promoted: nothing is lost."""
 
 import signal
 from contextlib import closing
@@ -11,7 +11,7 @@ from daemons import NO_LIMITS, wait_until
 MOST_SECONDS = 10
 
 
-def test_no_acknowledged_mail_is_lost_when_a_standby_takes_over(start, amount, figure):
+def test_a_failover_loses_no_acknowledged_message(start, amount, figure):
     pair = Pair()
     rounds = amount(20, 4)
     try:
@@ -31,7 +31,7 @@ def test_no_acknowledged_mail_is_lost_when_a_standby_takes_over(start, amount, f
     assert max(taken) <= MOST_SECONDS
 
 
-def test_no_event_of_an_acknowledged_mail_is_lost_with_a_primary_and_none_is_invented(start, amount, figure):
+def test_a_failover_neither_loses_nor_invents_events_of_acknowledged_messages(start, amount, figure):
     pair = Pair()
     rounds = amount(6, 2)
     try:
@@ -53,7 +53,7 @@ def test_no_event_of_an_acknowledged_mail_is_lost_with_a_primary_and_none_is_inv
 
 
 def _lost_while_one_sends(pair, daemon, target, number):
-    """Lose the primary; return the acknowledged mails, once a target has been told of all of them."""
+    """Make the primary fail; return the acknowledged messages, once the target has received all of them."""
     sender = Sender(daemon, target.inbox(daemon)["address"], f"w{number}", pause_seconds=0.1)
     try:
         wait_until(lambda: len(sender.acknowledged) > 5)

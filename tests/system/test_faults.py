@@ -1,4 +1,4 @@
-"""A disk that fails now and then costs no mail that was acknowledged, and the service goes on or ends with a line."""
+"""Occasional disk errors do not lose acknowledged messages, and the service continues, or logs an error and exits."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ ENDED_BY_ITSELF = 1
 
 @contextmanager
 def failing(daemon, log, call, error, every):
-    """Let a system call on the database and its WAL fail each n-th time; needs strace that may attach."""
+    """Make every n-th system call of one kind fail on the database and its WAL; strace must be allowed to attach."""
     paths = [word for end in ("", "-wal") for word in ("-P", f"{daemon.database}{end}")]
     inject = f"inject={call}:error={error}:when={every}+{every}"
     command = ["strace", "-f", "-qq", "-o", str(log), *paths, "-e", inject, "-p", str(daemon.process.pid)]
@@ -34,7 +34,7 @@ def failing(daemon, log, call, error, every):
         wait_until(lambda: log.exists() and "TracerPid:\t0" not in status(daemon))
         yield
     finally:
-        tracer.terminate()  # which detaches it
+        tracer.terminate()  # this detaches the tracer
         tracer.wait()
         tracer.stderr.close()
 
@@ -44,7 +44,7 @@ def status(daemon):
 
 
 def mail_comes_in(daemon, addresses, seed):
-    """Send, delete and read for a while; return the senders."""
+    """Send, delete and read messages for a while; return the senders."""
     senders = [Sender(daemon.smtp_port, addresses, f"{seed}/{number}") for number in range(SENDERS)]
     for sender in senders:
         sender.start()
@@ -55,7 +55,7 @@ def mail_comes_in(daemon, addresses, seed):
             try:
                 assert daemon.request(f"/api/v1/addresses/{address}/messages").status in (200, 503)
             except OSError:
-                break  # it has ended
+                break  # the daemon has exited
     for sender in senders:
         sender.over.set()
     for sender in senders:
@@ -64,7 +64,7 @@ def mail_comes_in(daemon, addresses, seed):
 
 
 def recovers(daemon, addresses):
-    """Return whether a mail is taken again within seconds; if the daemon has ended by itself, it is started again."""
+    """Return whether the daemon accepts a message within seconds; restart it first if it has exited."""
     if daemon.process.poll() is None:
         sender = Sender(daemon.smtp_port, addresses, "afterwards")
         sender.start()
@@ -80,7 +80,7 @@ def recovers(daemon, addresses):
 
 
 @pytest.mark.needs("strace")
-def test_no_acknowledged_mail_is_lost_by_faults_of_the_disk(start, tmp_path, amount, figure):
+def test_disk_errors_lose_no_acknowledged_message(start, tmp_path, amount, figure):
     rounds = amount(whole=[1, 2, 3, 4, 5, 7, 11, 17, 29, 50], quick=[3])
     promised, injected, refused = 0, 0, 0
     for number, (call, error, every) in enumerate((*fault, every) for every in rounds for fault in FAULTS):

@@ -1,6 +1,6 @@
-"""The commands of README.md on machines that nobody has prepared: Debian 12 and 13, as root and as a user.
+"""The commands in README.md on freshly installed machines: Debian 12 and 13, as root and as a user.
 
-What is installed is what the README names, and then what ``make test-peers`` asks for.
+At first, only the packages listed in the README are installed; later, also those that ``make test-peers`` lists.
 """
 
 import os
@@ -20,14 +20,14 @@ from freshmachines import USER, fresh
 README = (ROOT / "README.md").read_text()
 PACKAGES = re.search(r"`apt install ([^`]+)`", README)[1]
 NAMES = dict(zip(chroot_image.SUITES, ("Debian 12", "Debian 13"), strict=True))
-# The daemon is stopped, not make: what it says of that is its exit code.
+# The script stops the daemon instead of stopping make, so the exit code is the daemon's.
 RUN = Path(__file__).with_name("fresh_run.sh").read_text()
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FRESH"), reason="takes half an hour: make proof WHAT=fresh")
 
 
 class Rows:
-    """What was run on a machine; ``failed`` has the output of what did not pass."""
+    """The commands run on one machine; ``failed`` contains the output of failed commands."""
 
     def __init__(self, machine, user, name, figure):
         self._machine, self._user, self._name, self._figure = machine, user, name, figure
@@ -43,7 +43,7 @@ class Rows:
         found = ", ".join(f"{counts[kind]} {kind}" for kind in ("passed", "failed", "error", "skipped"))
         ended = f"exit code {done.returncode}; {found}; {time.monotonic() - begun:.0f} s"
         self._figure(f"{self._name}, {self._user}: {what}", ended, "exit code 0; 0 failed, 0 error")
-        sys.stdout.write(f"\n{self._name}, {self._user}: {what}: {ended}\n")  # half an hour is long
+        sys.stdout.write(f"\n{self._name}, {self._user}: {what}: {ended}\n")  # shows progress in a long test
         if done.returncode or counts["failed"] or counts["error"]:
             broken = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE)
             self.failed.append("\n".join([what, ended, *broken, done.stdout[-20_000:]]))
@@ -52,7 +52,7 @@ class Rows:
 
 @pytest.mark.parametrize("user", ["root", USER])
 @pytest.mark.parametrize("suite", chroot_image.SUITES)
-def test_the_commands_of_the_readme_pass(suite, user, figure):
+def test_the_readme_commands_pass(suite, user, figure):
     if reason := machines.missing():
         pytest.skip(reason)
     assert "`curl`" in README

@@ -1,4 +1,4 @@
-"""A small file system that is really full: senders are told to come again, reading goes on, and it passes by itself."""
+"""A small file system that is really full: senders must retry, reading still works, and the service recovers."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import pytest
 from daemons import NO_LIMITS, PATIENCE_SECONDS
 from senders import damage
 
-FREE_MIB = 256  # what the service leaves free of any disk
+FREE_MIB = 256  # the service keeps this much disk space free
 MIB = 1024 * 1024
 MAIL = b"Subject: x\r\n\r\n" + b"0123456789abcdef" * 4 * 16 * 1024 + b"\r\n"
 ACCEPTED, FULL = 250, 452
@@ -21,7 +21,7 @@ LIFETIME_SECONDS = 12
 
 @contextmanager
 def mounted(folder, mib):
-    """Mount a file system of that size, of which nothing else writes."""
+    """Mount a file system of this size that nothing else writes to."""
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=0700", "tmpfs", folder], capture_output=True, check=False
     )
@@ -34,14 +34,14 @@ def mounted(folder, mib):
 
 
 def fill(folder):
-    """Take all space that is left."""
+    """Use up all remaining space."""
     with suppress(OSError), (folder / "ballast").open("wb", buffering=0) as ballast:
         while True:
             ballast.write(bytes(4096))
 
 
 def send(daemon, address):
-    """Return the code that ended the attempt."""
+    """Return the reply code of a delivery attempt."""
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=PATIENCE_SECONDS) as client:
         try:
             client.sendmail("a@example.com", [address], MAIL)
@@ -53,7 +53,7 @@ def send(daemon, address):
 
 
 def seconds_until(daemon, address, wanted):
-    """Send until the code is wanted; return how long it took and how many mails were accepted meanwhile."""
+    """Send until the reply has this code; return the seconds and the number of messages accepted meanwhile."""
     began, accepted = time.monotonic(), 0
     while (code := send(daemon, address)) != wanted:
         assert code in (ACCEPTED, FULL)
@@ -64,7 +64,7 @@ def seconds_until(daemon, address, wanted):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount")
-def test_a_full_disk_is_told_and_passes_without_a_restart(start, tmp_path, figure):
+def test_a_full_disk_is_reported_and_recovery_needs_no_restart(start, tmp_path, figure):
     folder = tmp_path / "small"
     folder.mkdir()
     with mounted(folder, FREE_MIB + 48):
@@ -80,12 +80,12 @@ def test_a_full_disk_is_told_and_passes_without_a_restart(start, tmp_path, figur
         keeps = created.json["address"]
         assert send(daemon, keeps) == ACCEPTED
 
-        # Until the reserve is reached. What was stored can be read; expiry makes room again.
+        # First fill the disk up to the reserve: stored messages can be read, and expiry frees space again.
         _, stored = seconds_until(daemon, daemon.create(), FULL)
         assert len(daemon.messages(keeps)) == 1
         swept_seconds, _ = seconds_until(daemon, keeps, ACCEPTED)
 
-        # To the last octet, from outside and in an instant.
+        # Then another program suddenly fills the disk to the last byte.
         fill(folder)
         assert shutil.disk_usage(folder).free == 0
         seconds_until(daemon, keeps, FULL)

@@ -1,4 +1,4 @@
-"""The image of Containerfile, built without a registry and run as a container engine would run it."""
+"""The container image, built from Containerfile without a registry, and run as a container engine would run it."""
 
 import shutil
 import signal
@@ -13,7 +13,7 @@ import pytest
 import chroot_image
 
 PATIENCE_SECONDS = 60
-# Create an address over HTTP, have it sent a mail by SMTP, print the list of its mail.
+# Creates an address over HTTP, sends it a message over SMTP, and prints the list of its messages.
 ROUND = Path(__file__).with_name("image_round.py").read_text()
 READ_AGAIN = 'import sys, urllib.request as u; print(u.urlopen(f"http://127.0.0.1:8025/api/v1/addresses/{sys.argv[1]}/messages").read())'
 
@@ -24,14 +24,14 @@ def image(amount):
         pytest.skip("takes minutes; run without QUICK")
     if reason := chroot_image.missing():
         pytest.skip(reason)
-    # Not in memory, where pytest's folders are: it is two Debians.
+    # On disk, unlike pytest's folders, which may be in memory: the image contains two Debian systems.
     folder = Path(tempfile.mkdtemp(prefix="tmpmaild-image-", dir="/var/tmp"))
     yield chroot_image.build(chroot_image.ROOT / "Containerfile", folder)
     shutil.rmtree(folder)
 
 
 class Container:
-    """A running container: commands in it, and its end."""
+    """A running container that can run commands."""
 
     def __init__(self, image, volume):
         self.image = image
@@ -63,7 +63,7 @@ class Container:
         return done.stdout
 
     def stop(self):
-        """Send what STOPSIGNAL names; return the exit code and the seconds it took."""
+        """Send the container's STOPSIGNAL; return the exit code and the seconds until the daemon exits."""
         began = time.monotonic()
         subprocess.run(["kill", f"-{self.image.settings['STOPSIGNAL']}", str(self.pid)], check=True)
         return self.process.wait(PATIENCE_SECONDS), time.monotonic() - began
@@ -79,7 +79,7 @@ def running(image, volume):
         container.process.wait()
 
 
-def test_the_image_serves_on_a_root_that_nobody_can_write_to(image, tmp_path):
+def test_the_image_serves_with_a_read_only_root(image, tmp_path):
     with running(image, tmp_path) as container:
         assert "to the container" in container.python(ROUND)
         status = dict(
@@ -94,7 +94,7 @@ def test_the_image_serves_on_a_root_that_nobody_can_write_to(image, tmp_path):
         assert container.run("tmpmaild", "status").returncode == 0
 
 
-def test_it_stops_by_its_signal_and_its_volume_keeps_the_mail(image, tmp_path, figure):
+def test_the_container_stops_on_its_signal_and_the_volume_keeps_the_mail(image, tmp_path, figure):
     with running(image, tmp_path) as container:
         address = container.python(ROUND).split()[0]
         code, seconds = container.stop()
@@ -105,6 +105,6 @@ def test_it_stops_by_its_signal_and_its_volume_keeps_the_mail(image, tmp_path, f
     figure("the image stops by its signal, and its volume keeps the mail", f"{seconds:.1f} s", "under 5 s")
 
 
-def test_no_build_tool_is_in_the_last_stage(image):
+def test_the_final_stage_contains_no_build_tools(image):
     assert not list((image.folder / "src").glob("*"))
     assert not list((image.folder / "opt/tmpmaild").rglob("hatchling"))

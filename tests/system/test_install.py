@@ -1,8 +1,7 @@
-"""An operator installs, runs and upgrades by README.md and docs/operations.md as they stand, on a Debian with systemd.
+"""The commands in README.md and docs/operations.md, run unchanged on Debian with systemd: install, operate, upgrade.
 
-Everything is real but two programs that need the internet: apt-get only looks whether what it is asked for is there, since
-the machine was made with it, except for our package, and certbot makes a certificate of its own. pip and git get what is on
-the internet from this machine.
+Two programs that need the internet are replaced: apt-get only installs our package and checks that all others are
+already installed, and certbot creates its own certificate. pip and git get their files from this machine.
 """
 
 import re
@@ -23,15 +22,15 @@ ALONE = (
     "Debian 12 to Debian 13",
     "Restore",
     "Move to another machine",
-    "Updates that install themselves",
-)  # those in test_booted.py and test_deb.py
+    "Automatic updates",
+)  # test_booted.py and test_deb.py run these blocks
 OPERATIONS = [block for block in shell_blocks("docs/operations.md") if block.heading not in ALONE]
 BASE = ("ca-certificates", "dbus", "python3", "systemd", "systemd-sysv")
 APT_GET = Path(__file__).with_name("install_apt_get.sh").read_text()
 CERTBOT = Path(__file__).with_name("install_certbot.sh").read_text()
 MAIL = Path(__file__).with_name("install_mail.py").read_text()
 OFFERS_TLS = Path(__file__).with_name("install_offers_tls.py").read_text()
-# doctor finds that no DNS answers here, and that nobody outside can reach port 25.
+# doctor reports that there is no DNS, and that port 25 cannot be reached from outside.
 MAY_FAIL = {"tmpmaild doctor"}
 
 
@@ -50,7 +49,7 @@ def suite(request):
 
 @pytest.fixture(scope="module")
 def internet(suite, tmp_path_factory):
-    """Return a folder with what pip and git would fetch, and with the package."""
+    """Return a folder that contains the package and everything that pip and git would fetch."""
     folder = tmp_path_factory.mktemp("internet")
     subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, folder / "tmpmaild.git"], check=True)
     machines.fetch_for_checkout(folder / "wheels", suite)
@@ -72,12 +71,12 @@ def machine(amount, suite, internet, tmp_path_factory):
         address = "https://github.com/tmpmaild/tmpmaild"
         instead = f'[url "/internet/tmpmaild.git"]\n    insteadOf = {address}\n[safe]\n    directory = *\n'
         machine.write("/etc/gitconfig", instead)
-        machine.run("systemctl", "disable", "--now", "nginx")  # the machine was made with all packages; here is Caddy
+        machine.run("systemctl", "disable", "--now", "nginx")  # both proxies are installed; use Caddy from here on
         yield machine
 
 
 def perform(machine, block, changes=(), umask="022"):
-    """Run a block, each command of which must succeed."""
+    """Run a block; each command in it must succeed."""
     script = block.script
     for old, new in dict(changes).items():
         script = script.replace(old, new)
@@ -91,9 +90,9 @@ def perform(machine, block, changes=(), umask="022"):
     return done.stdout
 
 
-def test_every_block_of_the_operator_works_as_it_stands(machine, suite, figure):
+def test_every_shell_block_for_operators_works_unchanged(machine, suite, figure):
     for block in INSTALL:
-        perform(machine, block, umask="077")  # as some machines have it for root
+        perform(machine, block, umask="077")  # root's umask on some machines
     address = machine.python(MAIL, "tmp.example.org")
     for block in OPERATIONS:
         changes = {"name@tmp.example.org": address}
@@ -110,7 +109,7 @@ def test_every_block_of_the_operator_works_as_it_stands(machine, suite, figure):
     figure(proof, f"{len(INSTALL + OPERATIONS)} work", "all")
 
 
-def test_what_was_installed_from_a_checkout_goes_on_with_the_package(machine):
+def test_an_installation_from_a_checkout_can_be_replaced_by_the_package(machine):
     install, upgrade, leave = CHECKOUT
     perform(machine, install, umask="077")
     address = machine.python(MAIL, "tmp.example.org")

@@ -1,4 +1,4 @@
-"""The limits of a tester: a mail of 100 MiB goes through whole, and memory stays within a few times its size."""
+"""The highest message limit: messages of 100 MiB arrive complete, and need memory for only a few copies."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from daemons import NO_LIMITS
 
 MIB = 1024 * 1024
 MAX_MESSAGE_BYTES = 100 * MIB
-PEAK_MIB = 600  # receiving, storing and decoding need three to four copies, one mail at a time
+PEAK_MIB = 600  # while a message is received, stored and decoded, there are three or four copies of it
 SETTINGS = {
     "TMPMAILD_SMTP__MAX_MESSAGE_BYTES": str(MAX_MESSAGE_BYTES),
     "TMPMAILD_SMTP__MAX_INFLIGHT_BYTES": str(512 * MIB),
@@ -25,13 +25,13 @@ END = b"\r\n--b--\r\n"
 
 
 def digest_of(url):
-    """Return the digest of a body without the trace fields on top of a source."""
+    """Return the digest of a response body, without the trace fields at the start of a raw message."""
     with urllib.request.urlopen(url, timeout=60) as answer:
         octets = answer.read()
     return hashlib.sha256(octets[octets.find(b"Subject: large") :] if url.endswith("/raw") else octets).digest()
 
 
-def test_a_mail_of_100_mib_is_stored_whole(start):
+def test_a_message_of_100_mib_is_stored_completely(start):
     daemon = start(**NO_LIMITS | SETTINGS)
     block = base64.encodebytes(random.Random(1).randbytes(57 * 1024)).replace(b"\n", b"\r\n")
     count = (MAX_MESSAGE_BYTES - len(HEAD) - len(END)) // len(block)

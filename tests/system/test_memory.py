@@ -1,4 +1,4 @@
-"""Addresses leave no memory behind: what a process takes does not depend on how many there ever were."""
+"""Deleted addresses use no memory: a process's memory does not depend on how many addresses have existed."""
 
 import asyncio
 import resource
@@ -19,7 +19,7 @@ def resident_bytes():
 
 
 async def live_and_end(storage, clock, numbers):
-    """Create addresses, and sweep those that have expired while others of the same rows are alive."""
+    """Create addresses, and sweep expired addresses while other addresses in the same group are live."""
     for start in range(numbers.start, numbers.stop, AT_ONCE):
         now_ms = clock()
         names = [f"a{number}@mail.example.com" for number in range(start, start + AT_ONCE)]
@@ -34,7 +34,7 @@ async def live_and_end(storage, clock, numbers):
     await storage.erase()
 
 
-async def test_addresses_that_are_gone_take_no_memory(tmp_path, clock, amount, figure):
+async def test_deleted_addresses_use_no_memory(tmp_path, clock, amount, figure):
     count = amount(whole=500_000, quick=100_000)
     async with open_storage(SqliteSettings(path=tmp_path / "mail.db", max_bytes=2**33), clock) as storage:
         await live_and_end(storage, clock, range(WARM))

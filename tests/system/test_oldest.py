@@ -1,4 +1,4 @@
-"""The oldest versions that pyproject.toml declares are enough: with these alone the plugin starts a daemon and gets its mail."""
+"""The minimum versions in pyproject.toml suffice: with these, the plugin starts a daemon and reads its mail."""
 
 import shutil
 import subprocess
@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def oldest():
-    """Return each dependency, and those of the client, at its minimum."""
+    """Return each dependency, including those of the client, at its minimum version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = map(Requirement, project["dependencies"] + project["optional-dependencies"]["client"])
     return [f"{one.name}=={bound.version}" for one in needed for bound in one.specifier if bound.operator == ">="]
 
 
-def test_a_mail_comes_with_the_oldest_versions_that_are_declared(tmp_path):
+def test_a_message_arrives_with_the_oldest_declared_versions(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv/bin/python"
     install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]

@@ -1,4 +1,4 @@
-"""The faults that a test orders, met by a real server that queues: Postfix tries again until the mail has come, once."""
+"""Faults requested by a test, with a real queueing server: Postfix retries until the message arrives, exactly once."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from blocks import ROOT
 from daemons import NO_LIMITS
 
 MAIL = b"From: shop@shop.example\nSubject: Welcome\n\nHello!\n"
-# What is ordered, how each try ends, and how many mails come.
+# The requested faults, and the result of each delivery attempt.
 ORDERED = {
     "greylisted": ([{"at": "rcpt", "reply": "451 4.7.1 Greylisted", "times": 2}], ["deferred", "deferred", "sent"]),
     "no room": ([{"at": "data", "reply": "452 4.3.1 Full"}], ["deferred", "sent"]),
@@ -34,7 +34,7 @@ def queueing(start):
         yield daemon, one
 
 
-def test_a_server_that_queues_gets_over_every_fault_that_passes(queueing, figure):
+def test_a_queueing_server_delivers_after_every_temporary_fault(queueing, figure):
     daemon, sender = queueing
     begun = time.monotonic()
     addresses = {}
@@ -54,8 +54,8 @@ def test_a_server_that_queues_gets_over_every_fault_that_passes(queueing, figure
     figure("Postfix delivers through 451, 452 and 421", f"{time.monotonic() - begun:.1f} s", "each mail once")
 
 
-def test_a_postfix_that_has_port_25_passes_the_domain_on(start, figure):
-    """By the settings of docs/operations.md: an address is taken while it lives, and any other name is refused."""
+def test_postfix_on_port_25_forwards_mail_for_the_domain(start, figure):
+    """Uses the settings of docs/operations.md: live addresses are accepted, and all other names are refused."""
     daemon = start(TMPMAILD_DOMAINS="tmp.example.org", **NO_LIMITS)
     text = (ROOT / "docs/operations.md").read_text()
     (settings,) = re.findall(r"^```text\n(relay_domains.*?)^```", text, re.MULTILINE | re.DOTALL)
@@ -74,7 +74,7 @@ def test_a_postfix_that_has_port_25_passes_the_domain_on(start, figure):
         assert answer(name) == 550, server.log
         daemon.request("/api/v1/addresses", "POST", b'{"local_part": "later"}', {"Content-Type": "application/json"})
         begun = time.monotonic()
-        while answer(name) != 250:  # it is not remembered for long that there was none
+        while answer(name) != 250:  # Postfix caches unknown addresses only for a short time
             assert time.monotonic() - begun < postfix.PATIENCE_SECONDS, server.log
             time.sleep(0.5)
         with smtplib.SMTP(listen, local_hostname="localhost", timeout=30) as client:
@@ -83,5 +83,5 @@ def test_a_postfix_that_has_port_25_passes_the_domain_on(start, figure):
         while not daemon.messages(name):
             assert time.monotonic() - begun < postfix.PATIENCE_SECONDS
             time.sleep(0.1)
-        assert answer("else@elsewhere.example") in (454, 554)  # no open relay
+        assert answer("else@elsewhere.example") in (454, 554)  # Postfix is not an open relay
     figure("Postfix in front, with port 25", "takes what lives, refuses the rest", "both")

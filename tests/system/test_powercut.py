@@ -1,4 +1,4 @@
-"""A 250 is kept through power cuts, and told of: whatever a disk may have left of the writes that were not safe yet."""
+"""An acknowledged message and its webhook call survive power cuts, regardless of which unsynced writes are lost."""
 
 import random
 import tempfile
@@ -24,9 +24,9 @@ def now_ms():
 
 @pytest.fixture
 def record(tmp_path, start):
-    """Return a function that records a daemon from its first start on, while so many mails are sent to five addresses.
+    """Return a function that records a daemon from its start while messages are sent to five addresses.
 
-    It returns the events, what was promised in them, and all that was sent.
+    The function returns the events, the acknowledged messages, and all sent messages.
     """
 
     def record(count, create=Daemon.create, **settings):
@@ -45,7 +45,7 @@ def record(tmp_path, start):
 
 
 def send(daemon, count, kept):
-    """Send some mails that are to be kept, and others to addresses that are deleted meanwhile."""
+    """Send messages to the kept addresses, and also to addresses that are deleted meanwhile."""
     senders = [Sender(daemon.smtp_port, kept, f"kept/{number}") for number in range(SENDERS)]
     doomed = []
     for sender in senders:
@@ -68,7 +68,7 @@ def send(daemon, count, kept):
 
 
 def places_of(events, cuts):
-    """Return where the power is cut, half of the times after a mail was acknowledged."""
+    """Return the positions of the power cuts; half of them directly follow an acknowledgement."""
     at = random.Random(1)
     acknowledged = [number for number, event in enumerate(events) if event.kind == "stored"]
     places = [at.choice(acknowledged) + 1 for _ in range(cuts // 2)]
@@ -77,7 +77,7 @@ def places_of(events, cuts):
 
 @asynccontextmanager
 async def opened(disk, place, clock=now_ms):
-    """Open what is left of the disk; yield the storage, and the digests of the mails that are in it."""
+    """Open the disk after a power cut; yield the storage, and the digests of its messages."""
     with tempfile.TemporaryDirectory() as folder:
         disk.cut(folder, random.Random(place))
         path = Path(folder, "tmpmaild.db")
@@ -88,7 +88,7 @@ async def opened(disk, place, clock=now_ms):
 
 
 @pytest.mark.needs("strace")
-async def test_no_acknowledged_mail_is_lost_by_power_cuts(record, amount, figure):
+async def test_power_cuts_lose_no_acknowledged_message(record, amount, figure):
     events, promised, sent = record(amount(whole=1000, quick=300))
     assert sum(event.kind == "stored" and event.path in promised for event in events) == len(promised)
     cuts = amount(whole=200, quick=20)
@@ -110,11 +110,11 @@ async def test_no_acknowledged_mail_is_lost_by_power_cuts(record, amount, figure
 
 
 def after_leases():
-    return now_ms() + 20 * 60_000  # while the addresses live
+    return now_ms() + 20 * 60_000  # a time after all webhook leases have ended, at which the addresses are still live
 
 
 class Recorded:
-    """What had been acknowledged and told when an event of a recording had happened, by what a target answered."""
+    """The messages that had been acknowledged, and reported to the target, at each event of a recording."""
 
     def __init__(self, promised, told):
         self._promised = promised
@@ -133,7 +133,7 @@ class Recorded:
 
 
 @pytest.mark.needs("strace")
-async def test_each_acknowledged_mail_is_told_of_through_power_cuts_and_no_other(record, amount, figure):
+async def test_despite_power_cuts_exactly_the_acknowledged_messages_are_reported(record, amount, figure):
     target, twice = Target(first_call_fails(random.Random(1))), 0
     try:
         allow = {"TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.1:{target.port}"}
@@ -158,7 +158,7 @@ async def test_each_acknowledged_mail_is_told_of_through_power_cuts_and_no_other
 
 
 async def told_after(storage, target):
-    """Have all told that is waiting; return the ids of the mails."""
+    """Make all pending webhook calls; return the ids of the messages that were reported."""
     target.told.clear()
     harness = WebhookHarness(storage, after_leases, target)
 

@@ -1,4 +1,4 @@
-"""What a release builds is the same octet for octet, wherever and by whomever it is built; its list of libraries is true."""
+"""Release files are byte-identical on every build machine, and the release's list of libraries is correct."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import release
 
 
 def built(folder, umask):
-    """Build the last commit in a clone, as somebody else would: in another folder, with other modes and another clock."""
+    """Build the last commit in a clone as another person would: later, in another folder, with another umask."""
     subprocess.run(["git", "clone", "--quiet", release.ROOT, folder], check=True)
     before = os.umask(umask)
     try:
@@ -21,7 +21,7 @@ def built(folder, umask):
     return {path.name: path.read_bytes() for path in (folder / "built").iterdir()}
 
 
-def test_two_builds_of_a_commit_are_equal(tmp_path, figure):
+def test_two_builds_of_a_commit_are_identical(tmp_path, figure):
     first, second = built(tmp_path / "one", 0o022), built(tmp_path / "a longer name", 0o077)
     assert [name for name in first if first[name] != second[name]] == []
     assert first.keys() == second.keys()
@@ -34,7 +34,7 @@ def test_two_builds_of_a_commit_are_equal(tmp_path, figure):
 
 
 def listed_are_pinned(document):
-    """Compare the libraries that are listed with those that were meant to be installed."""
+    """Compare the listed libraries with the pinned versions."""
     pins = constraints.pins()
     listed = {constraints.normal(one["name"]): one["version"] for one in document["components"]}
     assert len(listed) > 40

@@ -1,4 +1,4 @@
-"""The documentation as a site: no broken link, nothing from elsewhere, and a search that finds."""
+"""The documentation as a site: no broken links, nothing from other hosts, and a working search."""
 
 import functools
 import http.server
@@ -20,7 +20,7 @@ SITE = ROOT / "build/site/html"
 
 @pytest.fixture(scope="module")
 def site():
-    """Return the URL of the site, made anew."""
+    """Yield the URL of the newly built site."""
     subprocess.run([sys.executable, "tools/website.py"], cwd=ROOT, check=True)
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=SITE)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -30,7 +30,7 @@ def site():
 
 
 class Page(HTMLParser):
-    """What a page links to, what it has loaded, the ids in it, and the numbers that begin its paragraphs."""
+    """A page's links, loaded files, ids, and any paragraphs that look like unrendered lists or code."""
 
     def __init__(self, text):
         super().__init__()
@@ -45,7 +45,7 @@ class Page(HTMLParser):
         self.loaded.add(given.get("src") or (given.get("href") if tag == "link" else None))
 
 
-def test_every_link_of_every_page_leads_to_something_that_is_there(site):
+def test_every_link_of_every_page_works(site):
     pages = {path.relative_to(SITE).as_posix(): Page(path.read_text()) for path in SITE.rglob("*.html")}
     assert len(pages) > 30
     ids = {page.removesuffix("index.html"): found.ids for page, found in pages.items()}
@@ -68,7 +68,7 @@ def test_every_page_is_in_the_navigation():
 
 
 @pytest.mark.needs("chromium")
-def test_a_browser_asks_nobody_else_and_the_search_finds(site):
+def test_a_browser_contacts_no_other_host_and_the_search_works(site):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=peers.which("chromium-headless-shell"), args=["--no-sandbox"]

@@ -1,4 +1,4 @@
-"""Crowds of clients that do nothing, or as little as they can, do not keep honest ones waiting."""
+"""Crowds of clients that do nothing, or as little as possible, do not delay honest clients."""
 
 import resource
 import selectors
@@ -13,19 +13,19 @@ from contextlib import closing, suppress
 import pytest
 
 PATIENCE_SECONDS = 30
-HONEST_SECONDS = 0.1  # between two: ten a second are what an SMTP client may open
+HONEST_SECONDS = 0.1  # the minimum interval between messages, because an SMTP client may connect ten times a second
 SETTLE_SECONDS = 3
-SLICES = 20  # so many parts of a crowd send one after another
+SLICES = 20  # the crowd is divided into this many groups, which send one after another
 SLICE_SECONDS = 1 / SLICES
-IDLE_CLIENTS = 1000  # as many as there are places
+IDLE_CLIENTS = 1000  # the maximum number of connections
 SLOW_READERS = 500
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Crowd(threading.Thread):
-    """Clients from many addresses which come again as soon as they are closed.
+    """Clients from many addresses that reconnect as soon as they are disconnected.
 
-    Each sends ``hello`` when it has connected, then ``more`` every second.
+    Each client sends ``hello`` after connecting, then ``more`` every second.
     """
 
     def __init__(self, port, size, hello=b"", more=b""):
@@ -83,7 +83,7 @@ class Crowd(threading.Thread):
 
 @pytest.fixture
 def many_files():
-    """Allow this process, and what it starts, as many descriptors as it may have."""
+    """Raise this process's limit of open files to the maximum; child processes inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4 * IDLE_CLIENTS:
         pytest.skip(f"needs {4 * IDLE_CLIENTS} open files, {hard} are allowed (ulimit -Hn)")
@@ -103,7 +103,7 @@ def read(daemon, address):
 
 
 def p99_of(act, seconds):
-    """Do it again and again for a while; return how long the slowest but one in a hundred took, and how many."""
+    """Repeat an action for a while; return the 99th percentile of its duration, and how often it ran."""
     taken, over_at = [], time.monotonic() + seconds
     while (began := time.monotonic()) < over_at:
         act()
@@ -113,11 +113,11 @@ def p99_of(act, seconds):
 
 
 @pytest.mark.usefixtures("many_files")
-def test_crowds_of_slow_clients_do_not_keep_honest_ones_waiting(start, amount, figure):
+def test_crowds_of_slow_clients_do_not_delay_honest_clients(start, amount, figure):
     daemon = start(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0", TMPMAILD_ADDRESSES__MAX_MESSAGES="0")
     address = daemon.create()
     seconds = amount(whole=60, quick=8)
-    wanted_seconds = amount(whole=0.2, quick=0.5)  # a CI machine has other guests
+    wanted_seconds = amount(whole=0.2, quick=0.5)  # a CI machine is shared with other guests
     slow_readers = Crowd(daemon.http_port, SLOW_READERS, HEAD, b"X-More: x\r\n")
     with slow_readers, Crowd(daemon.smtp_port, IDLE_CLIENTS) as idle:
         time.sleep(SETTLE_SECONDS)

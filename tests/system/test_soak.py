@@ -1,4 +1,4 @@
-"""Under a steady load for half an hour nothing grows and nothing waits."""
+"""Under a steady load for half an hour, memory and files do not grow, and nothing slows down."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ QUICK_SECONDS = 20
 
 
 class Bounds:
-    """What is wanted of half an hour; in 40 seconds memory still warms up, and a shared machine is slow now and then."""
+    """The limits are looser for short runs: memory has not settled after 40 seconds, and shared machines may be slow."""
 
     def __init__(self, minutes):
         is_short = minutes * 60 <= 2 * SETTLED_SECONDS
@@ -28,7 +28,7 @@ def minutes(amount):
     return float(os.environ.get("MINUTES") or amount(whole=30, quick=QUICK_SECONDS / 60))
 
 
-async def test_a_steady_load_leaves_nothing_behind(start, disk, minutes, figure):
+async def test_a_steady_load_leaks_nothing(start, disk, minutes, figure):
     daemon = start(disk, **(NO_LIMITS | SETTINGS))
     daemon.deliver_octets(daemon.create(), b"Subject: the first\r\n\r\nopens what is opened once\r\n")
     await settle(daemon, 0)
@@ -59,7 +59,7 @@ async def test_a_steady_load_leaves_nothing_behind(start, disk, minutes, figure)
 
 
 async def settle(daemon, wanted):
-    """Give the daemon some seconds to notice that its clients have left."""
+    """Give the daemon a few seconds to detect that its clients have disconnected."""
     for _ in range(50):
         if descriptors(daemon) <= wanted:
             break

@@ -1,4 +1,4 @@
-"""The daemon stops within five seconds of the signal, with any clients connected."""
+"""The daemon stops within five seconds of the signal, regardless of the activity of its connected clients."""
 
 import smtplib
 import time
@@ -9,7 +9,7 @@ STOPS_WITHIN_SECONDS = 5
 
 
 @pytest.mark.parametrize("round_number", range(3))
-def test_a_mail_that_never_ends_and_a_reader_who_waits_do_not_hold_the_stop(start, round_number, figure):
+def test_endless_messages_and_waiting_readers_do_not_delay_the_stop(start, round_number, figure):
     daemon = start()
     address = daemon.create()
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:

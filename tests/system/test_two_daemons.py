@@ -1,4 +1,4 @@
-"""What two daemons on one PostgreSQL database cost: how long until the other one tells of a mail, and a token of both."""
+"""The cost of two daemons on one database: the delay of a message at the other daemon, and that of a shared token."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def cluster():
 
 
 def waits_ms(sender, reader, count):
-    """Return how long it takes from the dot at one daemon to the JSON at a client that waits at the other."""
+    """Return the milliseconds from the final dot at one daemon to the response for a client waiting at the other."""
     address, taken = sender.create(), []
     after = ""
     with smtplib.SMTP("127.0.0.1", sender.smtp_port, "localhost") as client:
@@ -49,7 +49,7 @@ def waits_ms(sender, reader, count):
             client.mail("ada@example.com")
             client.rcpt(address)
             client.docmd("DATA")
-            time.sleep(0.03)  # it is waiting by now
+            time.sleep(0.03)  # by now the other client is waiting
             begun = time.perf_counter()
             client.send(b"Subject: x\r\n\r\nHello\r\n.\r\n")
             assert client.getreply()[0] == 250
@@ -59,7 +59,7 @@ def waits_ms(sender, reader, count):
     return taken
 
 
-def test_mail_at_one_daemon_is_told_at_the_other_at_once(start, cluster, tmp_path, amount, figure):
+def test_mail_received_by_one_daemon_is_immediately_reported_by_the_other(start, cluster, tmp_path, amount, figure):
     settings = {**NO_LIMITS, "TMPMAILD_STORAGE__URL": cluster.url(cluster.database())}
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:
@@ -74,9 +74,9 @@ def test_mail_at_one_daemon_is_told_at_the_other_at_once(start, cluster, tmp_pat
     assert other - same <= MOST_ABOVE_MS
 
 
-def test_a_token_of_all_daemons_costs_little_above_the_round_trip(start, cluster, amount, figure):
+def test_taking_a_shared_token_costs_little_more_than_a_round_trip(start, cluster, amount, figure):
     url = cluster.url(cluster.database())
-    start(TMPMAILD_STORAGE__URL=url)  # makes the schema
+    start(TMPMAILD_STORAGE__URL=url)  # this start creates the schema
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         tokens, trips = runner.run(token_and_trip_ms(url, amount(4000, 400)))
     above_ms = statistics.median(tokens) - statistics.median(trips)

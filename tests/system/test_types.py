@@ -1,7 +1,8 @@
-"""mypy notices each change of a signature of storage that is made on one side only: in the contract, an engine, or a call.
+"""mypy detects each one-sided change to a storage signature: in the contract, an engine, or a call.
 
-Two parameters trade places, one gets another name, one goes; two arguments trade places, one goes. A round changes one
-parameter of each function, or one argument of each call, at once. What mypy accepts then could be committed by mistake.
+The changes swap two parameters or two arguments, rename a parameter, or drop a parameter or an argument. One round
+makes one change to every function, or to every call, at the same time. Any change that mypy accepts could be committed
+by mistake.
 """
 
 import ast
@@ -29,7 +30,7 @@ GIVEN = {"self", "cls", "batch", "connection"}
 
 
 def functions(source):
-    """Yield the public functions of a module, and the public methods of its storage."""
+    """Yield the public functions of a module, and the public methods of its storage class."""
     for node in ast.parse(source).body:
         for one in node.body if isinstance(node, ast.ClassDef) and node.name in CLASSES else [node]:
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and not one.name.startswith("_"):
@@ -37,7 +38,7 @@ def functions(source):
 
 
 class Signature:
-    """The parameters of a function: of each its name with its type, and its default or None."""
+    """The parameters of a function: the name, the type, and the default or None of each parameter."""
 
     def __init__(self, function):
         arguments = function.args
@@ -63,7 +64,7 @@ def name_of(parameter):
 
 
 def swapped(function):
-    """Yield the signature with two neighbours in each other's place, once for each two that are passed by position."""
+    """Yield the signature with two parameters swapped, for each pair of neighbouring positional parameters."""
     for one, other in pairwise(range(len(function.args.args))):
         signature = Signature(function)
         first, second = signature.positional[one], signature.positional[other]
@@ -73,7 +74,7 @@ def swapped(function):
 
 
 def renamed(function):
-    """Yield the signature with another name for each parameter that is passed by name."""
+    """Yield the signature with one keyword-only parameter renamed, for each keyword-only parameter."""
     for place in range(len(function.args.kwonlyargs)):
         signature = Signature(function)
         name = name_of(signature.named[place])
@@ -82,7 +83,7 @@ def renamed(function):
 
 
 def dropped(function):
-    """Yield the signature without each parameter."""
+    """Yield the signature with one parameter removed, for each parameter."""
     for part in ("positional", "named"):
         for place, parameter in enumerate(getattr(Signature(function), part)):
             if name_of(parameter) not in GIVEN:
@@ -92,7 +93,7 @@ def dropped(function):
 
 
 def span(source, start, end):
-    """Return where a piece of source begins and ends, given as lines and columns."""
+    """Convert the lines and columns of a piece of source code to start and end offsets."""
     lines = source.splitlines(keepends=True)
     return tuple(
         sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
@@ -101,7 +102,7 @@ def span(source, start, end):
 
 
 def signature_span(source, function):
-    """Return where the parameters of a function begin and end."""
+    """Return the start and end of a function's parameters."""
     begin, end = span(source, (function.lineno, function.col_offset), (function.body[0].lineno, 0))
     head = source[begin:end]
     first = re.search(r"\bdef \w+\(", head).end()
@@ -109,7 +110,7 @@ def signature_span(source, function):
 
 
 def of_signatures(source, change):
-    """Return the changes of the signatures of a module: for each function a list of what is changed, where, and the text."""
+    """Return the changes to a module's signatures: for each function, a list of (name, change, start, end, text)."""
     return [
         [
             (function.name, f"{function.name}: {what}", *signature_span(source, function), text)
@@ -120,7 +121,7 @@ def of_signatures(source, change):
 
 
 def calls(source):
-    """Yield the calls of a module by which something of ``reading`` or ``operations`` is called, and the arguments for that."""
+    """Yield a module's calls to functions of ``reading`` or ``operations``, with their arguments."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             names = [
@@ -131,7 +132,7 @@ def calls(source):
 
 
 def of_arguments(source, kind):
-    """Return the changes of the calls of a module, as ``of_signatures``."""
+    """Return the changes to a module's calls, in the same form as ``of_signatures``."""
     found = []
     for node, name, positional in calls(source):
         pieces = [ast.get_source_segment(source, one) for one in [*node.args, *node.keywords]]
@@ -151,7 +152,7 @@ def of_arguments(source, kind):
 
 
 class Checker:
-    """A daemon of mypy over a copy of the package: it checks only what a change affects."""
+    """A mypy daemon that checks a copy of the package: after a change, it only rechecks affected code."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -162,11 +163,11 @@ class Checker:
         return finished(command, cwd=self._folder, env=os.environ | {"PYTHONPATH": ""}, timeout=600)
 
     def errors(self, path, source):
-        """Write a file, and return the errors there are then: each with the statement that it is in."""
+        """Write a file, and return the resulting errors, each with the statement that contains it."""
         file = self._folder / path
         file.write_text(source, encoding="utf-8")
         now = next(self._times)
-        os.utime(file, (now, now))  # mypy takes a change within a second that leaves the size as it is for none
+        os.utime(file, (now, now))  # mypy ignores a change within the same second if the size stays the same
         done = self.run("recheck")
         assert done.returncode in (0, 1), done.stdout + done.stderr
         return [
@@ -175,7 +176,7 @@ class Checker:
         ]
 
     def _statement(self, path, line):
-        """Return the innermost statement at a line; of a function or a block its first line."""
+        """Return the innermost statement at a line; for a function or a block, only its first line."""
         source = (self._folder / path).read_text(encoding="utf-8")
         nodes = [
             one
@@ -207,7 +208,7 @@ CASES = [
     *(("signatures", CONTRACT, change) for change in (renamed, dropped)),
     *(("arguments", path, kind) for path in CALLERS for kind in ("swapped", "dropped")),
 ]
-"""A function that uses a parameter which has another name or is gone is wrong by itself: so that is tried in the contract."""
+"""Renamed and dropped parameters are tried only in the contract: a function that uses them would not type-check."""
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ CASES = [
     CASES,
     ids=[f"{path}-{what}-{getattr(change, '__name__', change)}" for what, path, change in CASES],
 )
-def test_a_change_on_one_side_is_noticed(checker, figure, what, path, change):
+def test_one_sided_changes_are_detected(checker, figure, what, path, change):
     source = (ROOT / path).read_text(encoding="utf-8")
     changes = of_signatures(source, change) if what == "signatures" else of_arguments(source, change)
     tried, unnoticed = 0, []

@@ -1,4 +1,4 @@
-"""Webhooks through kills: of each acknowledged mail its target is told at least once, in order, and of no other."""
+"""Webhooks when daemons are killed: a target is called for acknowledged messages only, at least once each, in order."""
 
 import random
 
@@ -26,7 +26,7 @@ def target(chance):
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def daemons(start, request, tmp_path, target):
-    """Return one daemon, on PostgreSQL two on one database."""
+    """Return one daemon, or two daemons on one PostgreSQL database."""
     settings = {**NO_LIMITS, "TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.1:{target.port}"}
     if request.param == "sqlite":
         return [start(**settings)]
@@ -38,9 +38,7 @@ def daemons(start, request, tmp_path, target):
     return [start(folder, **settings) for folder in folders]
 
 
-def test_no_event_of_an_acknowledged_mail_is_lost_by_kills_and_none_is_invented(
-    daemons, target, chance, amount, figure
-):
+def test_kills_neither_lose_nor_invent_events_of_acknowledged_messages(daemons, target, chance, amount, figure):
     kills = amount(whole=60, quick=3)
     addresses = [target.inbox(daemons[0])["address"] for _ in range(INBOXES)]
     acknowledged = set()
@@ -60,7 +58,7 @@ def test_no_event_of_an_acknowledged_mail_is_lost_by_kills_and_none_is_invented(
 
 
 def _sent_through_a_kill(daemons, number, addresses, chance):
-    """Send to all daemons until one is killed, and start that again; return the ids of acknowledged mails."""
+    """Send to all daemons until one is killed, and restart it; return the ids of acknowledged messages."""
     senders = [Sender(daemon.smtp_port, addresses, 2 * number + place) for place, daemon in enumerate(daemons)]
     for sender in senders:
         sender.start()

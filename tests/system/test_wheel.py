@@ -1,7 +1,8 @@
-"""The tests pass with what is installed from a wheel that was built from the sdist, and no other tmpmaild in reach."""
+"""The tests pass with an installed wheel that was built from the sdist, and no other tmpmaild can be imported."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,16 +14,13 @@ import pytest
 from daemons import finished
 
 ROOT = Path(__file__).parents[2]
-# They build a wheel of their own, from sources that are not there.
-BUILDING = (
-    "tests/http/test_files.py::test_the_wheel_carries_the_files",
-    "tests/storage/test_opening.py::test_a_wheel_carries_the_migrations",
-)
+# This test builds a wheel itself, from sources that are missing in the copy.
+BUILDING = ("tests/storage/test_opening.py::test_a_wheel_carries_the_migrations",)
 
 
 @pytest.fixture
 def copy(tmp_path):
-    """Return a copy of the repository, in which ``tmpmaild/`` is what was installed."""
+    """Return a copy of the repository in which ``tmpmaild/`` contains the installed package."""
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path], cwd=ROOT, check=True)
     (sdist,) = tmp_path.glob("*.tar.gz")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -31,17 +29,24 @@ def copy(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     subprocess.run([*pip, "--python", tmp_path / "venv", "install", "--no-deps", wheel], check=True)
     (site,) = tmp_path.glob("venv/lib/python3.*/site-packages")
-    # What tests depend on is already installed here; paths in a .pth are searched, but further .pth files in them
-    # are not read, so the checkout stays out of reach.
+    # The tests' dependencies are already installed in this environment. Python searches the paths in a .pth file but
+    # reads no .pth files in them, so the checkout cannot be imported.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     (tmp_path / "copy").mkdir()
     files = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
     subprocess.run(["tar", "-x", "--exclude=tmpmaild", "-C", tmp_path / "copy"], input=files, check=True)
-    (tmp_path / "copy/tmpmaild").symlink_to(site / "tmpmaild")
+    # The link is in site-packages, because tests that list the files of the repository do not follow links.
+    shutil.move(site / "tmpmaild", tmp_path / "copy/tmpmaild")
+    (site / "tmpmaild").symlink_to(tmp_path / "copy/tmpmaild")
+    for command in (["init", "--quiet"], ["add", "--all"]):  # for tests that run "git ls-files"
+        subprocess.run(["git", *command], cwd=tmp_path / "copy", check=True)
+    script = tmp_path / "venv/bin/pytest"  # pip creates such a script next to the interpreter
+    script.write_text(f"#!{tmp_path}/venv/bin/python\nimport sys\n\nimport pytest\n\nsys.exit(pytest.main())\n")
+    script.chmod(0o755)
     return tmp_path / "copy"
 
 
-def test_the_wheel_has_the_types_no_tests_and_what_an_index_shows(copy):
+def test_the_wheel_contains_types_and_metadata_but_no_tests(copy):
     (site,) = copy.parent.glob("venv/lib/python3.*/site-packages")
     (described,) = site.glob("tmpmaild-*.dist-info")
     about = message_from_string((described / "METADATA").read_text())
@@ -53,13 +58,13 @@ def test_the_wheel_has_the_types_no_tests_and_what_an_index_shows(copy):
     assert not (site / "tests").exists()
 
 
-def test_the_tests_pass_with_what_the_wheel_installs(copy, amount, figure):
+def test_the_tests_pass_with_the_installed_wheel(copy, amount, figure):
     whole, some = ["-m", "not needs"], ["tests/http/test_files_web.py"]
     python = copy.parent / "venv/bin/python"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     where = finished([python, "-c", "import tmpmaild; print(tmpmaild.__file__)"], cwd="/", check=True)
     assert where.stdout.startswith(str(copy.parent))
-    # -P: not the folder that it is run in.
+    # -P keeps the current folder out of sys.path.
     done = finished(
         [python, "-P", "-m", "pytest", "-q", *amount(whole, some), *map("--deselect={}".format, BUILDING)],
         cwd=copy,
