@@ -1,7 +1,7 @@
 """Generates ``config.example.toml`` and the list of keys in ``docs/configuration.md`` from the settings.
 
-``stable.py`` runs it. Defaults and texts of the keys are in ``tmpmaild/config/settings.py``. The introduction before
-the list is written by hand.
+``stable.py`` runs it. The default values and descriptions of the keys are in ``tmpmaild/config/settings.py``. The
+introduction before the list is written by hand.
 """
 
 import ast
@@ -21,22 +21,22 @@ from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, key
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs/configuration.md"
 EXAMPLE: Final = ROOT / "config.example.toml"
-MARK: Final = "<!-- Made from tmpmaild/config/settings.py: change the texts there and run tools/stable.py. -->\n"
+MARK: Final = "<!-- Generated from tmpmaild/config/settings.py: edit the texts there, then run tools/stable.py. -->\n"
 RESTART: Final = "*Restart.*"
 _PAGE_WIDTH: Final = 140
 _EXAMPLE_WIDTH: Final = 116
 _INTRODUCTIONS: Final = {
     Group.TEST_SERVER: "Never set these on a service that others can reach. With `smtp.auth`, `smtp.faults` or"
-    " `smtp.keep_refusals`, the log has a warning if the service listens on a public address.",
-    Group.LIMITS: "In every count and rate `0` means no limit. A *client* is an IPv4 address or an IPv6 /64.",
+    " `smtp.keep_refusals`, a warning is logged if the service listens on a public address.",
+    Group.LIMITS: "For all counts and rates, `0` means no limit. A *client* is an IPv4 address or an IPv6 /64.",
 }
 _HEADER: Final = """\
-# The configuration of tmpmaild, each key with its default, which is what you get without any file.
-# To change one, remove the "#" before it and give it another value. Leave the [section] lines as they are.
-# The environment overrides this file: TMPMAILD_SMTP__HOSTNAME=mx.example.org, lists with commas.
-# In every count and rate 0 means no limit. A client is an IPv4 address or an IPv6 /64.
-# "Restart" is said of keys that are read at the start only; tmpmaild reload is enough for all others.
-# Made from tmpmaild/config/settings.py. More is in docs/configuration.md.
+# All configuration keys of tmpmaild with their defaults, which apply if there is no configuration file.
+# To change a key, remove the "#" before it and set a different value. Do not change the [section] lines.
+# The environment overrides this file: TMPMAILD_SMTP__HOSTNAME=mx.example.org; lists are separated by commas.
+# For all counts and rates, 0 means no limit. A client is an IPv4 address or an IPv6 /64.
+# Keys marked "Restart" are read only at startup; for all other keys, tmpmaild reload is enough.
+# Generated from tmpmaild/config/settings.py. docs/configuration.md has more details.
 """
 _LINK: Final = re.compile(r"\[([^][]+)\]\(([\w.-]+)[^)]*\)")
 
@@ -52,7 +52,7 @@ def page_list() -> str:
 
 
 def example() -> str:
-    """Return all keys in TOML, commented out; in each section they are sorted by group."""
+    """Return all keys in TOML, commented out, and sorted by group within each section."""
     parts = [_HEADER, *_members("")]
     for section in SECTIONS:
         parts += [f"\n[{section}]\n", *_members(f"{section}.")]
@@ -60,7 +60,7 @@ def example() -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with a new list of keys."""
+    """Return the page with an updated list of keys."""
     return f"{text.partition(MARK)[0]}{MARK}\n{page_list()}"
 
 
@@ -74,7 +74,7 @@ def _item(key: str) -> str:
 
 
 def _members(prefix: str) -> Iterator[str]:
-    """Yield the keys of a section, with a comment where a new group starts."""
+    """Yield a section's keys, with a comment at the start of each group."""
     groups = {key: group for key, group in groups_by_key().items() if key.rpartition(".")[0] == prefix.rstrip(".")}
     is_mixed = len(set(groups.values())) > 1
     for group in Group:
@@ -104,19 +104,22 @@ def _default(key: str) -> str:
 
 
 def _text(key: str) -> str:
-    """Return the text of a key on one line, with the range of its validator. Raises ValueError if it has no text."""
+    """Return a key's description on one line, with its validator's range.
+
+    Raises ValueError if the description is missing.
+    """
     section, _, name = key.rpartition(".")
     struct = SECTIONS[section] if section else Config
     text = _texts(struct).get(name)
     if not text:
-        raise ValueError(f"{key} has no text below it in tmpmaild/config/settings.py")
+        raise ValueError(f"{key} has no description below it in tmpmaild/config/settings.py")
     limits = re.search(r"whole number, from (\d+ to \d+)", validators_by_key()[key].expected)
     parts = [text, f"From {limits[1]}." if limits else "", RESTART if key in keys_at_start() else ""]
     return " ".join(" ".join(filter(None, parts)).split())
 
 
 def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the strings below the fields of a struct from its source: they do not exist at run time."""
+    """Return the docstrings of a struct's fields, read from its source because they do not exist at run time."""
     (found,) = [
         node
         for node in ast.parse(inspect.getsource(settings)).body
@@ -131,6 +134,6 @@ def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def write() -> None:
-    """Write the file and the list."""
+    """Write the example file and the list of keys."""
     EXAMPLE.write_text(example(), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")

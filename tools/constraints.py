@@ -1,18 +1,19 @@
-"""Pins the dependencies in pyproject.toml, in constraints/: exact versions and file hashes, for Python 3.11 and newer.
+"""Pins the dependencies from pyproject.toml in constraints/: exact versions and file hashes, for Python 3.11 and newer.
 
-Each file includes the previous one and adds the dependencies of:
+Each file includes the previous file and adds the dependencies of:
 
-    build.txt    building tmpmaild, and those of its libraries that PyPI only has as source
+    build.txt    building tmpmaild and the libraries that PyPI provides only as source
     run.txt      the service, the commands and the client
-    service.txt  storage.url and senders.resolver; up to here, they are in the Debian package and the container
-    extras.txt   the MCP server and certificates of the pytest plugin; up to here, the SBOM lists them
+    service.txt  storage.url and senders.resolver; the Debian package and the container contain everything up to here
+    extras.txt   the MCP server and the pytest plugin's certificates; the SBOM lists everything up to here
     dev.txt      make test, make check
     proofs.txt   make proof, make release
 
-``pip install --require-hashes`` installs such a file. This program resolves with uv, in its own venv.
+``pip install --require-hashes -r`` installs the pins of a file. This program resolves versions with uv, in its own
+venv.
 
-python tools/constraints.py            the newest versions of everything
-python tools/constraints.py --keep     the versions already pinned, and new dependencies in pyproject.toml
+python tools/constraints.py            uses the newest versions of all libraries
+python tools/constraints.py --keep     keeps the pinned versions, and adds new dependencies in pyproject.toml
 """
 
 import argparse
@@ -37,11 +38,11 @@ LAYERS: Final = {
     "dev": (*_SERVICE, "mcp", "tls", "dev"),
     "proofs": (*_SERVICE, "mcp", "tls", "dev", "proofs"),
 }
-"""The files in their order, each with the extras that it covers; the first covers ``_BUILDS``."""
+"""The files in order, each with the extras that it covers; the first file covers ``_BUILDS``."""
 _BUILDS: Final = """\
 hatchling>=1.27
-editables>=0.5   # what hatchling needs for pip install --editable
-setuptools>=80   # of dkimpy and pyspf, of which PyPI has the source only
+editables>=0.5   # needed by hatchling for pip install --editable
+setuptools>=80   # needed by dkimpy and pyspf, which PyPI provides only as source
 """
 _HEADER: Final = "# Generated from pyproject.toml by tools/constraints.py.\n"
 _ENTRY: Final = re.compile(r"^[A-Za-z0-9].*(?:\n .*)*\n", re.MULTILINE)
@@ -49,13 +50,13 @@ _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
 
 
 def pins(*files: Path) -> dict[str, str]:
-    """Return the version of each library by its normalized name, from these files or by default from all."""
+    """Return each library's version by normalized name, read from these files or, by default, from all files."""
     texts = [path.read_text("utf-8") for path in files or sorted(FOLDER.glob("*.txt"))]
     return {normal(name): version for text in texts for name, version in _PIN.findall(text)}
 
 
 def requirements(layer: str, *, only: Sequence[str] = (), without: Sequence[str] = ()) -> str:
-    """Return the pins and hashes of a file and its predecessors as one text, for all or only some libraries."""
+    """Return the pins and hashes in a file and its predecessors as one text, for all libraries or only some of them."""
     layers = list(LAYERS)
     names = layers[: layers.index(layer) + 1]
     found = [pin for name in names for pin in _ENTRY.findall((FOLDER / f"{name}.txt").read_text("utf-8"))]
@@ -69,7 +70,7 @@ def normal(name: str) -> str:
 
 
 def _layers(uv: list[str], kept: Path, scratch: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each file's name and the pins that are not in the files before it. ``kept`` constrains the versions."""
+    """Yield each file's name and the pins that no earlier file contains. ``kept`` constrains the versions."""
     builds = scratch / "build.in"
     builds.write_text(_BUILDS, encoding="utf-8")
     newest = scratch / "all.txt"
@@ -83,25 +84,25 @@ def _layers(uv: list[str], kept: Path, scratch: Path) -> Iterator[tuple[str, lis
 
 
 def _compiled(uv: list[str], sources: Iterable[Path], extras: Iterable[str], limits: Path) -> list[str]:
-    """Resolve the dependencies; return each pin with the lines of its hashes."""
+    """Resolve the dependencies; return each pin followed by its hash lines."""
     named = [word for extra in extras for word in ("--extra", extra)]
     options = ("--universal", "--generate-hashes", "--python-version", OLDEST_PYTHON, "--no-header", "--no-annotate")
     command: list[str | Path] = [*uv, "pip", "compile", "--quiet", *options, "--constraint", limits, *named, *sources]
-    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")  # noqa: S603 - our own words
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")  # noqa: S603 - no untrusted input
     return _ENTRY.findall(done.stdout)
 
 
 def main() -> None:
     """Resolve the dependencies and write the files."""
     parser = argparse.ArgumentParser(description="Pin what pyproject.toml allows.")
-    parser.add_argument("--keep", action="store_true", help="keep the versions that are pinned already")
+    parser.add_argument("--keep", action="store_true", help="keep the versions that are already pinned")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         venv.create(scratch / "venv", with_pip=True)
         python = f"{scratch}/venv/bin/python"
         pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        subprocess.run([*pip, "install", "uv"], check=True)  # noqa: S603 - our own words
+        subprocess.run([*pip, "install", "uv"], check=True)  # noqa: S603 - no untrusted input
         kept = scratch / "kept.txt"
         old = pins() if given.keep else {}
         kept.write_text("".join(f"{library}=={version}\n" for library, version in old.items()), encoding="utf-8")

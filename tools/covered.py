@@ -1,10 +1,11 @@
 """Runs both kinds of tests and reports the coverage of lines and branches, including the programs that they start.
 
-It fails if the coverage of a package is below its bound, or if a test fails: coverage costs time and memory, which a
-few of the tests measure. ``build/coverage`` contains pages that show the missing lines, and the table of all files.
+It fails if a package's coverage is below its bound, or if a test fails. A few tests measure time and memory, so the
+overhead of coverage may also make them fail. ``build/coverage`` contains HTML pages that show uncovered lines, and a
+table of all files.
 
 make coverage                                          all tests: 15 minutes
-.venv/bin/python tools/covered.py tests/smtp           the coverage of some tests, without bounds
+.venv/bin/python tools/covered.py tests/smtp           the coverage of selected tests, without bounds
 .venv/bin/python tools/covered.py --again              print the table again
 """
 
@@ -21,28 +22,29 @@ KINDS: Final = ("not needs", "needs")
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "build/coverage"
 BOUNDS: Final = {"all": 98.9, "smtp": 99.0, "inboxes": 99.0, "storage": 99.0, "senders": 99.0, "webhooks": 97.5}
-"""The lowest allowed coverage of lines, in percent; the aim is 99 for each package, so these values only rise.
+"""The minimum line coverage in percent. The goal is 99 for each package, so these values are only ever increased.
 
-In ``webhooks``, Python 3.11 reports too little: it stops tracing frames that wait for ``anyio.connect_tcp``.
+In ``webhooks``, the coverage that Python 3.11 reports is too low: it stops tracing frames that wait for
+``anyio.connect_tcp``.
 """
 
 
 def measure(*tests: str) -> int:
-    """Run tests under coverage; return how many of the two runs failed."""
+    """Run each kind of test under coverage; return how many of the two runs failed."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    FOLDER.chmod(0o777)  # processes that change their user also write here
+    FOLDER.chmod(0o777)  # processes that switch to another user also write here
     return sum(_coverage("run", "-m", "pytest", "-q", "-m", kind, *tests) not in (0, 5) for kind in KINDS)
 
 
 def _coverage(*arguments: str) -> int:
     environ = os.environ | {"COVERAGE_FILE": str(FOLDER / "data"), "COVERAGE_RCFILE": str(ROOT / "pyproject.toml")}
     command = [sys.executable, "-m", "coverage", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode  # noqa: S603 - our own words
+    return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode  # noqa: S603 - no untrusted input
 
 
 def shares(report: dict[str, dict[str, dict[str, int]]]) -> dict[str, tuple[float, float]]:
-    """Return the percentages of covered lines and branches, for each package and for all."""
+    """Return the percentages of covered lines and branches for each package and in total."""
     counts = Counter[tuple[str, str]]()
     for path, of_file in report.items():
         parts = Path(path).parts
@@ -61,7 +63,7 @@ def shares(report: dict[str, dict[str, dict[str, int]]]) -> dict[str, tuple[floa
 
 
 def main(*tests: str) -> int:
-    """Print the table; return the number of failed runs and of packages below their bounds."""
+    """Print the table; return the total number of failed runs and of packages below their bounds."""
     wrong = 0
     if tests != ("--again",):
         wrong = measure(*tests)

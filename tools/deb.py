@@ -1,12 +1,14 @@
-"""Builds dist/tmpmaild_VERSION_ARCHITECTURE.deb, one package for each Debian and Ubuntu whose Python is in PYTHONS.
+"""Builds dist/tmpmaild_VERSION_ARCHITECTURE.deb, one package for all releases whose Python version is in PYTHONS.
 
-The program and its libraries, in the pinned versions, are in /usr/lib/tmpmaild. It is not a virtual environment, which
-would be bound to one Python version: compiled files are installed once for each Python, with its version in their
-names, and all other files are shared. So nothing has to be rebuilt when an upgrade of Debian replaces Python.
+The program and the pinned versions of its libraries are in /usr/lib/tmpmaild. A virtual environment is not used,
+because it would be bound to one Python version. Instead, compiled files are installed once for each Python version,
+which is part of their names, and all other files are shared. Nothing has to be rebuilt when a Debian upgrade replaces
+Python.
 
-Needs dpkg-deb and strip (Debian packages dpkg and binutils), and the registry of pip. With the same versions of these
-programs, the same commit gives the same bytes: all times are that of the commit, or $SOURCE_DATE_EPOCH. For a foreign
-architecture nothing is compiled or run: the libraries are wheels, and binutils has a strip for it.
+Requires dpkg-deb and strip (Debian packages dpkg and binutils), and access to PyPI. With the same versions of these
+programs, a commit always produces the same bytes: all file times are the commit's time, or $SOURCE_DATE_EPOCH. Building
+for a foreign architecture does not compile or run any foreign code: the libraries are wheels, and Debian provides a
+``strip`` for that architecture.
 
 python tools/deb.py [FOLDER] [ARCHITECTURE]      by default dist/ and this machine's: amd64 or arm64
 """
@@ -33,13 +35,14 @@ import manpages
 from tmpmaild import __version__
 
 ROOT: Final = Path(__file__).parents[1]
-# Those of Debian 12, Ubuntu 24.04, Debian 13, Ubuntu 26.04 and the next Debian. deb/control has the same list.
+# The Python versions of Debian 12, Ubuntu 24.04, Debian 13, Ubuntu 26.04 and the next Debian release, as listed in
+# deb/control.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14", "3.15")
-# Everything that a configuration key or a command for users needs, but not the MCP server, which is for agents.
+# The extras that configuration keys or user commands need; the MCP server, which is for agents, is not included.
 EXTRAS: Final = "client,dns,postgresql,senders"
-_FROM_SOURCE: Final = ("dkimpy", "pyspf")  # PyPI has no wheels of these; they contain no compiled files
+_FROM_SOURCE: Final = ("dkimpy", "pyspf")  # PyPI has no wheels of these libraries; they contain no compiled files
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
-_GLIBC: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")  # older than those of Debian 12
+_GLIBC: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")  # older glibc versions than Debian 12 has
 _VERSION: Final = versions.of_debian(__version__)
 _SHELLS: Final = {
     "bash": "bash-completion/completions/tmpmaild",
@@ -48,7 +51,7 @@ _SHELLS: Final = {
 }
 PAGES: Final = "api commands configuration known-issues metrics operations privacy scaling security webhooks".split()
 _FROM_CHECKOUT: Final = (
-    "# By way of env, so that this file can be verified on a machine where tmpmaild is not installed.\n",
+    "# Uses env, so that this file can be verified on a machine where tmpmaild is not installed.\n",
     "/usr/bin/env /opt/tmpmaild/bin/tmpmaild",
 )
 
@@ -89,7 +92,7 @@ def libraries(folder: Path, scratch: Path, machine: str) -> None:
         shutil.copytree(one, folder, dirs_exist_ok=True)
     for unwanted in (folder / "bin", folder / "share", *folder.glob("*/tests")):
         shutil.rmtree(unwanted)
-    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):  # only needed by pip to uninstall
+    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):  # pip needs these only to uninstall
         for path in folder.glob(f"*.dist-info/{name}"):
             path.unlink()
     for compiled in folder.rglob("*.so"):
@@ -97,12 +100,12 @@ def libraries(folder: Path, scratch: Path, machine: str) -> None:
 
 
 def strip_of(machine: str) -> str:
-    """Return the name of the ``strip`` for a machine's files; Debian has it on all other machines too."""
+    """Return the name of the ``strip`` program for a machine type; Debian also provides it for foreign machines."""
     return f"{machine}-linux-gnu-strip"
 
 
 def units() -> dict[str, str]:
-    """Return the systemd units, changed to start the program of the package."""
+    """Return the systemd units, changed to start the packaged program."""
     comment, program = _FROM_CHECKOUT
     found = sorted([*ROOT.glob("systemd/*.service"), *ROOT.glob("systemd/*.socket")])
     return {
@@ -138,7 +141,7 @@ def _documentation(root: Path) -> None:
         _copy(f"docs/{page}.md", here / f"{page}.md")
     _write(here / "CHANGELOG.md.gz", (ROOT / "CHANGELOG.md").read_text("utf-8"))
     date = formatdate(int(os.environ["SOURCE_DATE_EPOCH"]))
-    what = "  * What is new, and what to do at an upgrade, is in CHANGELOG.md.gz."
+    what = "  * CHANGELOG.md.gz lists the changes, and explains what to do when upgrading."
     author = next(
         line for line in (ROOT / "deb/control").read_text("utf-8").splitlines() if line.startswith("Maintainer: ")
     )
@@ -181,7 +184,7 @@ def _control(root: Path, architecture: str) -> None:
 
 
 def _set_modes(root: Path) -> None:
-    """Make all files readable, and programs with an interpreter line executable, whatever the umask is."""
+    """Make all files readable, and programs with an interpreter line executable, regardless of the umask."""
     for path in root.rglob("*"):
         programs = (root / "DEBIAN", root / "usr/bin", root / "usr/share/python3/runtime.d")
         is_program = path.parent in programs and path.read_bytes().startswith(b"#!")
@@ -202,7 +205,7 @@ def _build_with_version(target: Path, architecture: str) -> None:
 
 
 def date() -> str:
-    """Return the time of the package in seconds: $SOURCE_DATE_EPOCH, or the time of the last commit."""
+    """Return the package's timestamp in seconds: $SOURCE_DATE_EPOCH, or the time of the last commit."""
     return os.environ.get("SOURCE_DATE_EPOCH") or _output("git", "log", "-1", "--format=%ct").strip()
 
 
@@ -221,7 +224,7 @@ def _output(*command: str) -> str:
 
 
 def _run(*command: str | Path) -> None:
-    subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own words
+    subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - no untrusted input
 
 
 def main() -> None:
@@ -236,7 +239,7 @@ def main() -> None:
         binutils = f"binutils-{strip.removesuffix('-strip').replace('_', '-')}"
         sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, {binutils})")
     os.environ["SOURCE_DATE_EPOCH"] = date()
-    os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # the output of xz depends on the number of processors
+    os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # otherwise the output of xz would depend on the number of processors
     if (ROOT / ".git").exists():
         _build_with_version(given.folder.resolve(), architecture)
         return

@@ -1,4 +1,4 @@
-"""Packs the browser extension for the stores: a reproducible archive for each browser.
+"""Packages the browser extension for the stores: a reproducible archive for each browser.
 
 python tools/extension.py FOLDER     writes tmpmaild-VERSION-chromium.zip and tmpmaild-VERSION-firefox.zip to FOLDER
 """
@@ -15,11 +15,11 @@ _NOT_PACKED: Final = ("store",)
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o100644 << 16
 _OF_OTHERS: Final = {"chromium": ("background", "scripts"), "firefox": ("background", "service_worker")}
-"""The key for the background script that each browser supports; its store warns about the other key."""
+"""The key for the background script that each browser supports; its store warns about the other browser's key."""
 
 
 def manifest(browser: str, source: Path = SOURCE) -> dict[str, Any]:
-    """Return the manifest for a browser's store."""
+    """Return the manifest for this browser's store."""
     made: dict[str, Any] = json.loads((source / "manifest.json").read_text("utf-8"))
     section, key = _OF_OTHERS[browser]
     del made[section][key]
@@ -29,7 +29,7 @@ def manifest(browser: str, source: Path = SOURCE) -> dict[str, Any]:
 
 
 def files(browser: str, source: Path = SOURCE) -> dict[str, bytes]:
-    """Return the files of the archive by name."""
+    """Return the archive's files by name."""
     paths = (path for path in source.rglob("*") if path.is_file())
     named = {path.relative_to(source).as_posix(): path.read_bytes() for path in paths}
     packed = {name: octets for name, octets in named.items() if name.partition("/")[0] not in _NOT_PACKED}

@@ -1,8 +1,8 @@
-"""Prints how often the first code and link in messages are right: python tools/finding_rates.py FILE.jsonl...
+"""Prints how often the first code and link found in messages are correct: python tools/finding_rates.py FILE.jsonl...
 
-The project's own files are in ``tests/findings/blind``. Each line is a message in JSON: ``subject``, ``text``,
-``html``, the expected first ``code`` (or null), other spellings of it in ``also_accept``, and the expected first
-``link`` (or null).
+The project's own files are in ``tests/findings/blind``. Each line of a file is a message in JSON: ``id``, ``subject``,
+``text``, ``html``, the expected first ``code`` (or null), other spellings of it in ``also_accept``, and the expected
+first ``link`` (or null). The output also lists each wrong code and link.
 """
 
 import sys
@@ -28,7 +28,7 @@ class Mail(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Shares (0 to 1) of messages with a code, without a code and with a link; and a text for each wrong finding."""
+    """Rates (0 to 1) for messages with a code, without a code and with a link, and a text about each wrong finding."""
 
     first_code_right: float
     invented: float
@@ -55,7 +55,7 @@ def _share(outcomes: list[bool]) -> float:
 
 
 def _first_code(mail: Mail) -> str | None:
-    """Return the first code; search the HTML only if the text contains no code, as the service does."""
+    """Return the first code; as in the service, search the HTML only if the text contains no code."""
     html = htmltext.to_text(mail.html or "")
     found = codes.find(mail.subject, mail.text or html) or codes.find(mail.subject, html)
     return found[0].value if found else None
@@ -76,12 +76,12 @@ def _wrong(found: list[tuple[Mail, str | None, str | None]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the rates of each file."""
+    """Print the rates for each file."""
     for name in sys.argv[1:]:
         rates = measure(read(Path(name)))
         print(  # noqa: T201
-            f"{name}: first code right {rates.first_code_right:.0%}, invented {rates.invented:.0%},"
-            f" link right {rates.link_right:.0%}",
+            f"{name}: first code correct {rates.first_code_right:.0%}, invented {rates.invented:.0%},"
+            f" link correct {rates.link_right:.0%}",
             *rates.wrong,
             sep="\n  ",
         )

@@ -1,8 +1,8 @@
-"""Generates the man pages tmpmaild(1) and tmpmaild.toml(5) from the commands' help and sections of the documentation.
+"""Generates the man pages tmpmaild(1) and tmpmaild.toml(5) from the command help texts and the documentation.
 
-They have no text of their own: edit ``tmpmaild/cli/`` and ``docs/`` instead.
+To change the text of the man pages, edit ``tmpmaild/cli/``, ``tmpmaild/config/settings.py`` and ``docs/``.
 
-python tools/manpages.py FOLDER      the date is that of $SOURCE_DATE_EPOCH, else today
+python tools/manpages.py FOLDER      the date is $SOURCE_DATE_EPOCH or today
 """
 
 import inspect
@@ -28,7 +28,7 @@ _INLINE: Final = re.compile(
     r"(?P<code>`+)(?P<coded>.+?)(?P=code)|\*\*(?P<bold>.+?)\*\*|\*(?P<italic>\w[^*]*)\*|\[(?P<text>[^][]+)\]\((?P<target>[^)\s]+)\)",
     re.DOTALL,
 )
-_NAME: Final = re.compile(r"(?<!\S)(?=\S*\w[._/]\w)")  # the start of a word such as limits.exempt
+_NAME: Final = re.compile(r"(?<!\S)(?=\S*\w[._/]\w)")  # matches the start of a word such as limits.exempt
 _ITEM: Final = re.compile(r"(\d+\.|-) +")
 _KEY: Final = re.compile(r"- (`[\w.]+`) \((`.*?`)\): ")
 
@@ -46,7 +46,7 @@ def command_page() -> str:
         ".SS The service and the operator's commands",
         *_section("operations.md", "Exit codes"),
     ]
-    parts += [".SS new, watch, wait and mcp", *_section("commands.md", "Exit codes")]
+    parts += [".SS new, watch, listen, wait and mcp", *_section("commands.md", "Exit codes")]
     description = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["description"]
     return _page("tmpmaild", 1, description[0].lower() + description[1:], parts, "tmpmaild.toml (5)")
 
@@ -60,7 +60,7 @@ def configuration_page() -> str:
 
 
 def markdown(text: str) -> Iterator[str]:
-    """Convert the Markdown that our documentation uses to lines of a man page; keys and table rows become terms."""
+    """Convert the Markdown subset that our documentation uses to man page lines; keys and table rows become terms."""
     for block in filter(_is_shown, _blocks(text)):
         if block.startswith("```"):
             code = textwrap.dedent(block.partition("\n")[2]).splitlines()
@@ -98,7 +98,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _term(row: str) -> Iterator[str]:
-    """Yield the lines for a row with key, default and meaning, or with a term and its meaning."""
+    """Yield the lines for a table row with a key, its default and its meaning, or with a term and its meaning."""
     tag, *middle, text = (cell.strip() for cell in row.strip("| ").split(" | "))
     yield from (".TP", " = ".join(_inline(cell) for cell in [tag, *middle]), *_filled(text))
 
@@ -118,14 +118,14 @@ def _usage(context: click.Context) -> str:
 def _help(command: click.Command) -> Iterator[str]:
     for number, paragraph in enumerate(inspect.cleandoc(command.help or "").split("\n\n")):
         yield from [".PP"] if number else []
-        if paragraph.startswith("\b\n"):  # click does not rewrap such a paragraph
+        if paragraph.startswith("\b\n"):  # a paragraph that click does not rewrap
             yield from (".EX", *map(_literal, paragraph.splitlines()[1:]), ".EE")
         else:
             yield from _filled(paragraph)
 
 
 def _options(context: click.Context) -> Iterator[str]:
-    """Yield the options; ``--help`` is only listed with the program's own options, once for all commands."""
+    """Yield the options; ``--help`` is listed only once, with the program's own options."""
     for parameter in context.command.get_params(context):
         record = parameter.get_help_record(context)
         if record and record[1] and not (context.parent and "--help" in parameter.opts):
@@ -138,7 +138,7 @@ def _section(page: str, heading: str) -> Iterator[str]:
 
 
 def _filled(text: str) -> Iterator[str]:
-    """Yield lines of text for roff to fill; lines that would start with a roff request are escaped."""
+    """Yield lines of text that roff fills; lines that would be parsed as a roff request are escaped."""
     lines = textwrap.wrap(" ".join(_inline(text).split()), _WIDTH, break_on_hyphens=False, break_long_words=False)
     yield from (rf"\&{line}" if line.startswith((".", "'")) else line for line in lines)
 

@@ -1,12 +1,12 @@
-"""Mutates ten modules, with one small change at a time, and counts how often their tests fail.
+"""Mutates ten modules with one small change at a time, and counts how often the tests detect the change.
 
-It uses the mutations of Cosmic Ray that resemble human mistakes: off by one, a neighbouring comparison, an additional
-``not``. Cosmic Ray's own runner has no sampling, and only one test command for all modules. The sample depends on the
-text of the lines, so it hardly changes with the modules, and not at all with the tests. All tests run in a copy of the
-checkout.
+It uses those mutations from Cosmic Ray that resemble human mistakes: an off-by-one error, a similar comparison
+operator, an additional ``not``. Cosmic Ray's own runner cannot sample mutations, and has only one test command for all
+modules. The sample depends on the text of the lines, so changes to a module hardly affect it, and changes to the tests
+do not affect it. All tests run in a copy of the checkout.
 
-make proof WHAT=mutants                             all ten modules: an hour
-.venv/bin/python tools/mutants.py --each 10 mime    some of one module
+make proof WHAT=mutants                             all ten modules, in about an hour
+.venv/bin/python tools/mutants.py --each 10 mime    ten mutations of one module
 """
 
 import argparse
@@ -62,7 +62,7 @@ _PATIENCE_SECONDS: Final = 120
 
 
 class Mutant(NamedTuple):
-    """One change: its operator, the number of the operator's place in the module, and the line."""
+    """One change: its operator, its line, and the index of its place among all places where the operator applies."""
 
     rank: str
     operator: str
@@ -71,7 +71,7 @@ class Mutant(NamedTuple):
 
 
 def mutants(source: str, seed: str) -> list[Mutant]:
-    """Return the changes to a module in pseudorandom order, at most one of each kind in each place."""
+    """Return possible changes to a module in pseudorandom order, with at most one change of each kind per place."""
     lines, nodes, chosen = source.splitlines(), list(ast_nodes(get_ast(source))), dict[tuple[object, str], Mutant]()
     for name in sorted(operator_names()):
         kind, _, pair = name.partition("/")[2].partition("_")
@@ -94,7 +94,7 @@ def changed(source: str, mutant: Mutant) -> str:
 
 
 def outcomes(module: str, folder: Path, each: int, seed: str) -> Iterator[tuple[Mutant, bool]]:
-    """Yield changes to a module, and whether its tests fail with them in a copy of the checkout."""
+    """Yield changes to a module, and for each whether the tests fail after the change in a copy of the checkout."""
     path = folder / "tmpmaild" / f"{module}.py"
     tests = [str(test) for pattern in MODULES[module] for test in sorted((folder / "tests").glob(f"{pattern}.py"))]
     source, begun = path.read_text("utf-8"), time.monotonic()
@@ -111,7 +111,7 @@ def _fail(tests: list[str], folder: Path, patience_seconds: float) -> bool:
     command = [sys.executable, "-m", "pytest", "-n0", "-qx", "--hypothesis-seed=0", "-m", "not needs", *tests]
     given: Any = {"cwd": folder, "env": os.environ | {"PYTHONPATH": str(folder)}, "timeout": patience_seconds}
     try:
-        run = subprocess.run(command, capture_output=True, check=False, **given)  # noqa: S603 - our own words
+        run = subprocess.run(command, capture_output=True, check=False, **given)  # noqa: S603 - no untrusted input
     except subprocess.TimeoutExpired:
         return True
     return run.returncode != 0
@@ -119,10 +119,10 @@ def _fail(tests: list[str], folder: Path, patience_seconds: float) -> bool:
 
 def main() -> None:
     """Print a line for each module and for each change that no test detected."""
-    parser = argparse.ArgumentParser(description="Count how many small faults the tests notice.")
-    parser.add_argument("modules", nargs="*", help="parts of their names; by default all")
-    parser.add_argument("--each", type=int, default=52, help="faults of each module")
-    parser.add_argument("--seed", default="1", help="another one makes other faults")
+    parser = argparse.ArgumentParser(description="Count how many small mutations the tests detect.")
+    parser.add_argument("modules", nargs="*", help="parts of module names; by default all modules")
+    parser.add_argument("--each", type=int, default=52, help="mutations of each module")
+    parser.add_argument("--seed", default="1", help="a different seed selects different mutations")
     given = parser.parse_args()
     survivors = []
     sys.stdout.write("| module | mutants | killed | survived |\n|---|---|---|---|\n")

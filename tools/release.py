@@ -1,4 +1,4 @@
-"""Makes a release: runs checks, sets the version, closes the changelog, commits, and builds all files to publish.
+"""Makes a release: runs checks, sets the version, updates the changelog, commits, and builds all files to publish.
 
 It does not publish anything, but prints the remaining commands. ``docs/releasing.md`` describes the whole process.
 
@@ -29,7 +29,7 @@ import extension
 ROOT: Final = Path(__file__).parents[1]
 CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof", "WHAT=fresh"))
 RELEASED: Final = "tests/released.json"
-"""The SHA-256 of each version's changelog section at its release; released sections never change."""
+"""The SHA-256 of each version's changelog section when it was released; released sections never change."""
 EXTRAS: Final = "client,dns,mcp,postgresql,senders,tls"
 _UNRELEASED: Final = re.compile(r"^## Unreleased\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(!\[[^]]*|)\]\((?!https?:|#)([^)]+)\)")
@@ -48,14 +48,17 @@ def obstacles(version: str, root: Path = ROOT) -> Iterator[str]:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         yield f"{version} is not a version such as 1.2.3"
     if _git(root, "status", "--porcelain"):
-        yield "there are changes that are not committed"
+        yield "there are uncommitted changes"
     if _git(root, "tag", "--list", f"v{version}"):
-        yield f"there is a tag v{version} already"
+        yield f"the tag v{version} already exists"
     new = unreleased((root / "CHANGELOG.md").read_text("utf-8"))
     if not new:
         yield "CHANGELOG.md has nothing below Unreleased"
     elif "### Upgrading\n" not in new:
-        yield "CHANGELOG.md has no Upgrading below Unreleased: what an operator has to do, or that it is nothing"
+        yield (
+            "CHANGELOG.md has no Upgrading section below Unreleased:"
+            " state what an operator has to do, even if it is nothing"
+        )
     minor = version.rpartition(".")[0]
     if not (root / "tests/upgrades" / minor).is_dir():
         yield f"tests/upgrades/{minor} is missing, a database of this release: see tests/http/test_app_upgrades.py"
@@ -68,12 +71,12 @@ def unreleased(changelog: str) -> str:
 
 
 def closed(changelog: str, version: str, date: str) -> str:
-    """Return the changelog with the unreleased section renamed to a version, and a new empty section above it."""
+    """Return the changelog with its unreleased section renamed to a version, below a new, empty unreleased section."""
     return changelog.replace("## Unreleased\n", f"## Unreleased\n\n## {version} - {date}\n", 1)
 
 
 def notes(changelog: str, version: str) -> str:
-    """Return the changelog section of a version, with its date in the first line, as the text of the tag."""
+    """Return the changelog section of a version as the text of its tag, with the date in the first line."""
     _, _, rest = changelog.partition(f"\n## {version} - ")
     if not rest:
         return f"tmpmaild {version}, between releases\n\n{unreleased(changelog)}\n"
@@ -88,7 +91,7 @@ def fingerprints(changelog: str) -> dict[str, str]:
 
 
 def readable_anywhere(readme: str, version: str) -> str:
-    """Return the README with absolute links to the files of a version, for PyPI, which only has the README."""
+    """Return the README with absolute links to the files of a version, because PyPI shows only the README."""
 
     def linked(match: re.Match[str]) -> str:
         kind = "raw" if match[1] else "blob"
@@ -113,14 +116,14 @@ def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
         json.dumps(fingerprints(changelog.read_text("utf-8")), indent=1) + "\n", encoding="utf-8"
     )
     names = ", ".join(f"make {' '.join(target)}" for target in CHECKS)
-    how = "had passed, says who released it" if checked else "passed"
+    how = "passed, according to the releaser" if checked else "passed"
     _run(
         "git", "commit", "--all", "--quiet", "-m", f"release: {version}", "-m", f"At {commit} {how}: {names}.", cwd=root
     )
 
 
 def build(target: Path, root: Path = ROOT) -> None:
-    """Build the files to publish from the last commit. The same commit gives the same bytes on every machine."""
+    """Build the files to publish from the last commit. The same commit results in the same bytes on every machine."""
     environ = os.environ | {"SOURCE_DATE_EPOCH": _git(root, "log", "-1", "--format=%ct")}
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +154,7 @@ def _build_npm_package(client: Path, target: Path) -> None:
 
 
 def _describe(target: Path, source: Path, venv: Path) -> None:
-    """Write the SBOM (CycloneDX) of the wheel with its libraries, and the release notes."""
+    """Write the SBOM (CycloneDX) for the wheel and its libraries, and the release notes."""
     (wheel,) = target.glob("*.whl")
     version = wheel.name.split("-")[1]
     checked = venv.with_name("wheels")
@@ -162,7 +165,7 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
     pip = (*pip, "--python", venv / "bin/python")
     _run(*pip, "install", "--no-index", "--find-links", checked, f"{wheel}[{EXTRAS}]", cwd=source)
     for named in venv.rglob("tmpmaild-*.dist-info/direct_url.json"):
-        named.unlink()  # contains the path of the build folder
+        named.unlink()  # this file contains the path of the build folder
     cyclonedx = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--pyproject")
     _run(*cyclonedx, "pyproject.toml", "--output-file", target / f"tmpmaild-{version}.cdx.json", venv, cwd=source)
     changelog = (source / "CHANGELOG.md").read_text("utf-8")
@@ -170,7 +173,7 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
 
 
 def audit(target: Path) -> None:
-    """Exit if a library in the SBOM of a release has a known advisory, or if the advisories cannot be fetched."""
+    """Exit if an advisory exists for a library in a release's SBOM, or if advisories cannot be fetched."""
     (listed,) = target.glob("*.cdx.json")
     lines = [f"{one['name']}=={one['version']}\n" for one in json.loads(listed.read_text("utf-8"))["components"]]
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as pins:
@@ -178,13 +181,13 @@ def audit(target: Path) -> None:
         pins.flush()
         command = ("pip-audit", "--strict", "--no-deps", "--disable-pip", "--requirement", pins.name)
         try:
-            done = subprocess.run(command, check=False)  # noqa: S603 - our own words
+            done = subprocess.run(command, check=False)  # noqa: S603 - no untrusted input
         except FileNotFoundError:
             sys.exit(
-                "needs pip-audit (pip install pip-audit), or ARGS=--not-audited where PyPI's advisories cannot be asked"
+                "needs pip-audit (pip install pip-audit), or ARGS=--not-audited if PyPI's advisories cannot be queried"
             )
     if done.returncode:
-        sys.exit("a library has a known advisory, or could not be looked up; ARGS=--not-audited goes on nevertheless")
+        sys.exit("a library has a known advisory, or could not be looked up; ARGS=--not-audited continues regardless")
 
 
 def sums(folder: Path) -> str:
@@ -203,16 +206,16 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> None:
-    subprocess.run(command, cwd=cwd, env=env, umask=0o022, check=True)  # noqa: S603 - our own words
+    subprocess.run(command, cwd=cwd, env=env, umask=0o022, check=True)  # noqa: S603 - no untrusted input
 
 
 def main() -> None:
     """Release a version, or build the last commit if no version is given."""
     parser = argparse.ArgumentParser(description="Make a release.")
-    parser.add_argument("version", nargs="?", help="such as 1.2.3; without it the last commit is built")
+    parser.add_argument("version", nargs="?", help="such as 1.2.3; if omitted, the last commit is built")
     parser.add_argument("--checked", action="store_true", help="all tests have passed at this commit")
-    parser.add_argument("--not-audited", action="store_true", help="do not ask PyPI for advisories on our libraries")
-    parser.add_argument("--apt-key", help="make a repository for apt too, signed by this key of gpg")
+    parser.add_argument("--not-audited", action="store_true", help="do not query PyPI for advisories on our libraries")
+    parser.add_argument("--apt-key", help="also create an apt repository, signed with this gpg key")
     given = parser.parse_args()
     if given.version:
         prepare(given.version, checked=given.checked)

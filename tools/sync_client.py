@@ -1,7 +1,7 @@
 """Generates the module ``sync.py`` of the client from ``aio.py``, without ``await``.
 
-Only words are replaced here; other differences between the two are handled in ``tmpmaild/client/transport.py``. ruff
-then removes unused imports and formats the code.
+Only names and texts are replaced here; ``tmpmaild/client/transport.py`` handles all other differences between the two
+modules. ruff then removes unused imports and formats the code.
 """
 
 import re
@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "tmpmaild/client"
-HEADER = "# Made from aio.py by tools/sync_client.py: change that one, then run `python tools/sync_client.py`.\n"
+HEADER = "# Generated from aio.py by tools/sync_client.py: edit aio.py, then run `python tools/sync_client.py`.\n"
 
 SENTENCES = {
     "The client for code with ``await``": "The client for code without ``await``",
     "A client belongs to one event loop.": "Threads may share a client.",
 }
-"""Sentences that differ in the documentation of the client without ``await``."""
+"""Sentences that are different in the documentation of the client without ``await``."""
 
 PATTERNS = {
     r"  # noqa: ASYNC.*": "",
@@ -33,14 +33,14 @@ PATTERNS = {
 }
 """Replacements for names and syntax, in this order."""
 
-_FORMAT = ("--quiet", "--config=format.skip-magic-trailing-comma=true")  # lines are shorter here
+_FORMAT = ("--quiet", "--config=format.skip-magic-trailing-comma=true")  # rewraps lines that have become shorter
 
 
 def converted(source: str) -> str:
-    """Return the text of ``sync.py``. Raises ValueError if a sentence to replace is missing."""
+    """Return the text of ``sync.py``. Raises ValueError if a sentence to be replaced is missing."""
     for sentence, other in SENTENCES.items():
         if sentence not in source:
-            raise ValueError(f"aio.py does not say {sentence!r} any more")
+            raise ValueError(f"cannot find {sentence!r} in aio.py")
         source = source.replace(sentence, other)
     for pattern, replacement in PATTERNS.items():
         source = re.sub(pattern, replacement, source)

@@ -1,6 +1,7 @@
 """Generates ``clients/typescript/src/openapi.ts``, the TypeScript types of the API, from our OpenAPI document.
 
-``stable.py`` runs it. It supports the parts of JSON Schema that our document uses, and raises KeyError for others.
+``stable.py`` runs it. It supports the parts of JSON Schema that our document uses, and raises KeyError for all other
+parts.
 """
 
 import json
@@ -13,7 +14,7 @@ from tmpmaild.http.app import describe_api
 TARGET = Path(__file__).resolve().parents[1] / "clients/typescript/src/openapi.ts"
 
 HEADER = """\
-// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run tools/stable.py.
+// Request and response types. Generated from the OpenAPI document by tools/typescript_types.py: use tools/stable.py.
 """
 
 _SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -21,7 +22,7 @@ _codes = re.compile(r"`([a-z-]+)`: ").findall
 
 
 def source(document: dict[str, Any]) -> str:
-    """Return the module for a document: an interface for each schema, and the problem codes."""
+    """Return the module for an OpenAPI document: an interface for each schema, and the problem codes."""
     schemas = document["components"]["schemas"]
     blocks = [HEADER, *(_interface(name, schemas[name]) for name in sorted(schemas)), _problem_codes(document["paths"])]
     return "\n".join(blocks)

@@ -1,6 +1,7 @@
-"""The version of a build from a commit: a build between two releases sorts after the first and before the second.
+"""Derives a build's version from its commit: a build between two releases sorts between their versions.
 
-The fifth commit after 1.1.0 gives ``1.1.1.dev5+gHASH`` (PEP 440). Debian, npm and browsers have their own formats.
+For example, the fifth commit after 1.1.0 is ``1.1.1.dev5+gHASH`` (PEP 440). Debian, npm and browsers have their own
+formats.
 """
 
 import re
@@ -21,7 +22,7 @@ def of_commit(root: Path) -> str:
     if _git(root, "log", "-1", "--format=%s") == f"release: {released}":
         return released
     if _git(root, "rev-parse", "--is-shallow-repository") == "true":
-        sys.exit("the commits since the last release have to be counted: git fetch --unshallow")
+        sys.exit("cannot count the commits since the last release; run git fetch --unshallow")
     subject = f"--grep=^release: {re.escape(released)}$"
     last = _git(root, "log", "-1", "--format=%H", subject)
     number = _git(root, "rev-list", "--count", f"{last}..HEAD" if last else "HEAD")
@@ -30,7 +31,7 @@ def of_commit(root: Path) -> str:
 
 
 def of_debian(version: str) -> str:
-    """Return a version in Debian's format (deb-version(7)), in which a tilde sorts before everything else."""
+    """Return a version in Debian's format (deb-version(7)), in which a tilde sorts before all other characters."""
     return version.replace(".dev", "~dev")
 
 
@@ -70,7 +71,7 @@ def write(root: Path, version: str) -> None:
 
 
 def with_version(text: str, pattern: str, version: str) -> str:
-    """Return a text in which the version in each match is replaced."""
+    """Return a text with the version replaced in each match."""
     return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
 
 
