@@ -182,6 +182,7 @@ async def test_a_browser_that_follows_a_bad_link_gets_a_page_with_a_link_to_the_
         "form-action 'none'",
         "frame-ancestors 'none'",
     }
+    assert answer.header("cross-origin-opener-policy") == "same-origin"
     page = answer.body.decode()
     assert "<h1>404 Not found</h1>" in page
     assert '<a href="/mail/">' in page

@@ -241,12 +241,19 @@ class WebkitPage(Page):
         self._frame.keys(*text)
 
     async def goto(self, url):
-        await self.bring_to_front()
-        await self._frame.poll(url, lambda: self._browser("POST", "/url", url=url) or True)
+        await self._load(url, lambda: self._browser("POST", "/url", url=url))
 
     async def reload(self):
+        await self._load("the page again", lambda: self._browser("POST", "/refresh"))
+
+    async def _load(self, what, request):
+        def loaded():
+            request()
+            self._browser("GET", "/title")  # fails if the driver still waits for the page, as all later commands would
+            return True
+
         await self.bring_to_front()
-        await self._frame.poll("the page again", lambda: self._browser("POST", "/refresh") or True)
+        await self._frame.poll(what, loaded)
 
     async def evaluate(self, expression, arg=None):
         await self.bring_to_front()
@@ -262,7 +269,9 @@ class WebkitPage(Page):
         self._browser.show(self._frame.window)
 
     async def set_viewport_size(self, viewport_size):
-        width, height = await self.evaluate("[outerWidth - innerWidth, outerHeight - innerHeight]")
+        await self.bring_to_front()
+        measure = "[outerWidth - innerWidth, outerHeight - innerHeight]"
+        width, height = await self._frame.poll("the size of the window", lambda: self._browser.run(measure))
         size = {"width": width + viewport_size["width"], "height": height + viewport_size["height"]}
         self._browser("POST", "/window/rect", **size)
 

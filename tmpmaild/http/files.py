@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild.http.bundling import join, minify_script, minify_style
-from tmpmaild.http.pages import best_language, is_held, prefers_gzip
+from tmpmaild.http.pages import PAGE_HEADERS, best_language, is_held, prefers_gzip
 from tmpmaild.http.routing import Endpoint
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -71,11 +71,6 @@ _LOCKED_DOWN = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 _KEPT_FOR_GOOD = {
     "Content-Security-Policy": "default-src 'none'",
     "Cache-Control": "public, max-age=31536000, immutable",
-}
-_PAGE = {
-    # A page that opened this page, or was opened by it, can neither navigate this page nor count its frames.
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
 }
 _OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
 _indentation = re.compile(r"^ +(?=<)", re.MULTILINE)
@@ -148,7 +143,7 @@ class Translated:
 def docs_files(page: bytes) -> dict[str, Endpoint]:
     """Return the endpoints for the HTML page that describes the API and for its style sheet, keyed by path."""
     return {
-        "/docs": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
+        "/docs": StaticContent(page, "text/html", PAGE_HEADERS | {"Content-Security-Policy": DOCS_POLICY}),
         "/docs.css": _docs_style(),
     }
 
@@ -278,7 +273,7 @@ def _page_in(tag: str, page: str) -> StaticContent:
     """Return the page with its language and text direction set, so that it is never rendered in the wrong direction."""
     direction = ' dir="rtl"' if tag.partition("-")[0] in _FROM_THE_RIGHT else ""
     marked = page.replace(_START, f'<html lang="{tag}"{direction}', 1)
-    headers = _PAGE | {"Content-Security-Policy": INBOX_POLICY, "Content-Language": tag}
+    headers = PAGE_HEADERS | {"Content-Security-Policy": INBOX_POLICY, "Content-Language": tag}
     return StaticContent(marked.encode(), "text/html", headers, _CHOSEN_BY)
 
 

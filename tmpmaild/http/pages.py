@@ -15,6 +15,14 @@ from starlette.responses import Response
 
 Node = Mapping[str, Any]
 
+PAGE_HEADERS = {
+    # A page that opened our page, or was opened by it, can neither navigate our page nor count its frames. A link
+    # between pages with different values would make the browser start a new process.
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
+}
+"""The headers of every HTML page, except views of messages."""
+
 LOCAL_URL = "http://localhost:8025"
 """The URL in the examples if no URL is known, such as with a Unix socket. It is the default of ``http.listen``."""
 
@@ -137,7 +145,8 @@ def problem(root: str, code: str, status: int, title: str, detail: str) -> str:
 
 def response(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
     """Return a response with the page about a problem."""
-    return Response(text, status, {"Content-Security-Policy": _POLICY, **(headers or {})}, media_type="text/html")
+    fields = {**PAGE_HEADERS, "Content-Security-Policy": _POLICY, **(headers or {})}
+    return Response(text, status, fields, media_type="text/html")
 
 
 def docs(document: bytes, base_url: str = "") -> bytes:
