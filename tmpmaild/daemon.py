@@ -300,10 +300,11 @@ class _Parts:
         self._http.max_connections, self._http.unshared = config.http.max_connections, _without_share(config)
         _set_rates(self._limits, config, self._storage.buckets)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
-        self._status.change_domains(config.domains)
+        needs_restart = needing_restart(self._started_with, config)
+        self._status.reloaded(config.domains, needs_restart)
         self._blocks.own = config.own_networks
         logs.set_up(config.log.level, config.log.format)
-        return Outcome(self.served, needing_restart(self._started_with, config), certificate_stayed)
+        return Outcome(self.served, needs_restart, certificate_stayed)
 
     async def stop(self) -> None:
         """Stop accepting connections, and wait up to the grace period for open connections to finish."""

@@ -72,9 +72,14 @@ def test_a_listener_that_is_not_a_service_is_reported(place, monkeypatch):
     [
         ({"ready": False, "reason": "storage full"}, "problem", "runs as process 1, but is not ready: storage full"),
         ({"version": "0.9"}, "warning", f"version 0.9 runs, {__version__} is installed"),
+        (
+            {"needs_restart": ["storage.path", "http.listen"]},
+            "warning",
+            "runs with earlier values of storage.path, http.listen, which take effect only after a restart",
+        ),
     ],
 )
-def test_a_service_that_is_not_ready_or_has_another_version_is_reported(changed, level, text):
+def test_a_service_that_is_not_ready_or_has_another_version_or_earlier_values_is_reported(changed, level, text):
     service = running("")
     status = replace(service.status, **{"version": __version__, **changed})
     result = machine._judged(replace(service, status=status), Config())

@@ -121,6 +121,39 @@ def test_a_deleted_current_folder_is_reported_in_one_line(tmp_path, monkeypatch,
     assert isinstance(done.exception, SystemExit)
 
 
+async def test_keys_that_need_a_restart_are_in_the_status(run, tmp_path):
+    config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
+    report = StatusReport(metrics(2), lambda: "", Served(["tmp.example"], [], [], [], []))
+    with control.bound(config, {}) as listener:
+        server = ControlServer(report.commands())
+        await server.start(listener)
+        report.reloaded(["new.example"], ["storage.path", "http.listen"])
+        changed, as_json = [await asyncio.to_thread(run, "status", *more) for more in ([], ["--json"])]
+        report.reloaded(["tmp.example"], [])
+        reverted = await asyncio.to_thread(run, "status")
+        await server.stop()
+    lines = ["  restart   needed for changed keys: storage.path, http.listen", "  domains   new.example"]
+    assert changed.stdout.splitlines()[1:3] == lines
+    assert json.loads(as_json.stdout)["needs_restart"] == ["storage.path", "http.listen"]
+    assert reverted.stdout.splitlines()[1] == "  domains   tmp.example"
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"TMPMAILD_STORAGE__PATH": "elsewhere.db"}, "storage.path"),
+        ({"TMPMAILD_CONTROL__LISTEN": "unix:elsewhere.sock"}, "control.listen"),
+    ],
+)
+def test_a_reload_that_does_not_find_the_service_names_the_key_that_may_have_changed(run, changed, key):
+    done = run("reload", **changed)
+    assert done.exit_code == 4
+    assert (
+        f"; if you have changed {key} since the service started, it still listens at the earlier place" in done.stderr
+    )
+    assert "if you have changed" not in run("inboxes", **changed).stderr
+
+
 async def test_a_service_that_is_not_ready_gives_the_reason_and_an_exit_code(run, tmp_path):
     config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
     served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [], [])

@@ -353,12 +353,16 @@ async def test_in_a_unit_it_is_in_the_runtime_directory_and_linked_from_the_data
 
 async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_changed(tmp_path, config):
     environ = {"RUNTIME_DIRECTORY": str(tmp_path)}
-    changed = Config(storage=Storage(path="/elsewhere/mail.db"))
-    elsewhere = controlsocket.place(changed)
-    assert controlsocket.found(changed, environ) == elsewhere
-    async with serving(config, environ):
-        assert controlsocket.found(changed, environ) == tmp_path / "control.sock"
-        assert controlsocket.found(changed, {}) == elsewhere
+    for changed in (
+        Config(storage=Storage(path="/elsewhere/mail.db")),
+        Config(control=Control(listen="unix:/elsewhere/control.sock")),
+        Config(control=Control(listen="off")),
+    ):
+        elsewhere = controlsocket.place(changed)
+        assert controlsocket.found(changed, environ) == elsewhere
+        async with serving(config, environ):
+            assert controlsocket.found(changed, environ) == tmp_path / "control.sock"
+            assert controlsocket.found(changed, {}) == elsewhere
 
 
 def test_an_unusable_path_is_reported_by_the_service_and_to_the_command(tmp_path, caplog):

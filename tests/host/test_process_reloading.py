@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from contextlib import suppress
 
 import pytest
@@ -76,3 +77,28 @@ async def test_each_mistake_is_a_log_line_and_the_command_fails(caplog):
         "the configuration is unchanged: one",
         "the configuration is unchanged: another",
     ]
+
+
+async def test_systemctl_status_shows_keys_that_need_a_restart_and_mistakes(tmp_path, monkeypatch):
+    outcomes = [["storage.path", "http.listen"], StartError("one"), StartError("one\nanother\nthird"), []]
+
+    async def reload():
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, StartError):
+            raise outcome
+        return Outcome("all of it", outcome)
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(f"{tmp_path}/notify")
+        supervisor.settimeout(0)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"{tmp_path}/notify")
+        reloading = Reloading(reload)
+        while outcomes:
+            with suppress(StartError):
+                [one async for one in reloading.commands()["reload"].run(NoArguments())]
+        assert [supervisor.recv(200).decode() for _ in range(4)] == [
+            "STATUS=changed, but takes effect only after a restart: storage.path, http.listen",
+            "STATUS=the configuration is unchanged: one",
+            "STATUS=the configuration is unchanged: one (and 2 more; see the log)",
+            "STATUS=",
+        ]

@@ -39,5 +39,5 @@ async def test_it_is_ready_unless_there_is_a_reason():
 
 async def test_changed_domains_are_shown():
     changed = report()
-    changed.change_domains(["b.example"])
+    changed.reloaded(["b.example"], [])
     assert (await status(changed)).served.domains == ["b.example"]

@@ -17,6 +17,10 @@ from tmpmaild.host import control
 
 _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
+_LISTENS_ELSEWHERE = (
+    "; if you have changed {key} since the service started, it still listens at the earlier place:"
+    " restart it (systemctl restart tmpmaild)"
+)
 _NEEDS_PLACE = f"with storage.url, also set control.listen, for example to unix:{control.OF_UNIT}"
 _CUT_OFF = "the service stopped before its response was complete"
 _LONG_SECONDS = 3600.0
@@ -91,14 +95,21 @@ def request(config: Config, command: str, arguments: Mapping[str, object] | None
         try:
             _connect(connection, path)
         except NotRunning as error:
-            if config.storage.url and not config.control.listen:
-                raise NotRunning(f"{error}; {_NEEDS_PLACE}") from error
-            raise
+            raise NotRunning(f"{error}{_hint(config, command)}") from error
         pid = _expect_service(connection, path)
         with connection.makefile("rb") as stream:
             with _talking(patience_seconds):
                 _send(connection, line)
             yield Response(stream, pid, patience_seconds)
+
+
+def _hint(config: Config, command: str) -> str:
+    """Return an addition to the error that no service is listening, or ""."""
+    if config.storage.url and not config.control.listen:
+        return f"; {_NEEDS_PLACE}"
+    if command == "reload":  # typically after an edit
+        return _LISTENS_ELSEWHERE.format(key="control.listen" if config.control.listen else "storage.path")
+    return ""
 
 
 def call(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> list[dict[str, object]]:

@@ -57,10 +57,11 @@ def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
 
 def of_service(status: Status) -> str:
     """Return the status text for a running service."""
-    served, numbers = status.served, status.numbers
+    served, numbers, changed = status.served, status.numbers, ", ".join(status.needs_restart)
     lines = [
         f"tmpmaild {status.version} has been running for {_span(status.uptime_seconds)}, "
         + ("ready" if status.ready else f"NOT READY: {status.reason}"),
+        *([_row("restart", f"needed for changed keys: {changed}")] if changed else []),
         _row("domains", ", ".join(served.domains)),
         _row("HTTP", ", ".join(served.http)),
         _row("SMTP", ", ".join(served.smtp)),

@@ -92,11 +92,11 @@ def place(config: Config) -> Path | None:
 def found(config: Config, environ: Mapping[str, str]) -> Path | None:
     """Return the path at which a client finds the socket.
 
-    A command of the unit, such as ExecReload=, uses the unit's own folder, because the configuration may have changed
-    since the service started.
+    A command of the unit, such as ExecReload=, uses the socket in the unit's own folder, if there is one, because
+    ``storage.path`` and ``control.listen`` may have changed since the service started.
     """
     own = Path(environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]) / _NAME
-    return own if not config.control.listen and own.is_absolute() and own.is_socket() else place(config)
+    return own if own.is_absolute() and own.is_socket() else place(config)
 
 
 def _beside(database: Path) -> Path:

@@ -236,17 +236,22 @@ class Reloading:
             async with self._lock:
                 outcome = await self._reload()
         except (StartError, RequestError) as error:
-            for line in str(error).splitlines():
+            lines = str(error).splitlines()
+            for line in lines:
                 log.error(  # noqa: TRY400 - an operator's mistake needs no traceback
                     "the configuration is unchanged: %s",
                     line,
                     extra={"about": (about, line), "event": "reload_refused"},
                 )
+            more = f" (and {len(lines) - 1} more; see the log)" if len(lines) > 1 else ""
+            notify(f"STATUS=the configuration is unchanged: {''.join(lines[:1])}{more}", wait=False)
             raise
         log.info("reloaded: %s", outcome.served, extra={"about": about, "event": "reloaded"})
+        notice = ""
         if outcome.needs_restart:
-            keys = ", ".join(outcome.needs_restart)
-            log.warning("changed, but takes effect only after a restart: %s", keys, extra={"about": about})
+            notice = f"changed, but takes effect only after a restart: {', '.join(outcome.needs_restart)}"
+            log.warning("%s", notice, extra={"about": about})
+        notify(f"STATUS={notice}", wait=False)  # shown by systemctl status
         if outcome.certificate:
             log.info("%s", outcome.certificate, extra={"about": about})
         return outcome

@@ -47,7 +47,10 @@ class Numbers(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """The response. ``reason`` is the reason why the service is not ready, or ""."""
+    """The response. ``reason`` is the reason why the service is not ready, or "".
+
+    ``needs_restart`` lists the keys that a reload found changed and that take effect only after a restart.
+    """
 
     running: bool = True
     version: str
@@ -56,6 +59,7 @@ class Status(Struct, frozen=True, kw_only=True):
     reason: str
     served: Served
     numbers: Numbers
+    needs_restart: Sequence[str] = ()  # not sent by version 1.1
 
 
 class StatusReport:
@@ -65,11 +69,13 @@ class StatusReport:
         self._metrics = {metric.name: metric for metric in metrics}
         self._reason_not_ready = reason_not_ready
         self._served = served
+        self._needs_restart: Sequence[str] = ()
         self._started_at = time.monotonic()
 
-    def change_domains(self, domains: Sequence[str]) -> None:
-        """Set the domains to report."""
+    def reloaded(self, domains: Sequence[str], needs_restart: Sequence[str]) -> None:
+        """Set the domains to report, and the changed keys that take effect only after a restart."""
         self._served = replace(self._served, domains=domains)
+        self._needs_restart = needs_restart
 
     def commands(self) -> dict[str, Command]:
         """Return the commands that the control socket accepts."""
@@ -84,6 +90,7 @@ class StatusReport:
             reason=reason,
             served=self._served,
             numbers=self._numbers(),
+            needs_restart=self._needs_restart,
         )
 
     def _numbers(self) -> Numbers:

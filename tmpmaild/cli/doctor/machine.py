@@ -38,12 +38,15 @@ from tmpmaild.storage.sqlite.space import disk_reserve_bytes, sensible_cap_bytes
 
 _SERVICE, _SMTP, _FORWARDED = "service", "SMTP answers", "X-Forwarded-For"
 _SECONDS = 5.0
-_START = "systemctl start tmpmaild; if it fails, journalctl -u tmpmaild shows the reason"
+_START = (
+    "systemctl start tmpmaild; if it fails, journalctl -u tmpmaild shows the reason; if it already runs, and you have "
+    "changed storage.path or control.listen, systemctl restart tmpmaild"
+)
 _CREATE = (
     "systemctl start tmpmaild creates the folder of the packaged configuration; create any other folder for the "
     "service's user, mode 0700"
 )
-_RELOAD, _SEE_LOG = "systemctl reload tmpmaild", "journalctl -u tmpmaild"
+_RELOAD, _RESTART, _SEE_LOG = "systemctl reload tmpmaild", "systemctl restart tmpmaild", "journalctl -u tmpmaild"
 _STORED, _DATABASE, _KEY, _CERTIFICATE = "database", "database files", "key file", "certificate file"
 _PROGRAM, _CONFIGURATION = "program files", "configuration"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -108,7 +111,10 @@ def _judged(service: Running, config: Config) -> Result:
         return problem(_SERVICE, f"runs as process {service.pid}, but is not ready: {status.reason}", _SEE_LOG)
     if status.version != __version__:
         text = f"version {status.version} runs, {__version__} is installed"
-        return warning(_SERVICE, text, "systemctl restart tmpmaild")
+        return warning(_SERVICE, text, _RESTART)
+    if status.needs_restart:
+        text = f"runs with earlier values of {', '.join(status.needs_restart)}, which take effect only after a restart"
+        return warning(_SERVICE, text, _RESTART)
     if set(status.served.domains) != set(config.domains):
         return warning(_SERVICE, f"runs with different domains: {', '.join(status.served.domains)}", _RELOAD)
     return ok(_SERVICE, f"runs as process {service.pid} and is ready")
