@@ -69,9 +69,22 @@ def test_a_file_that_is_not_utf8_is_reported_and_a_byte_order_mark_is_ignored(tm
     [
         ("[http\n", "is not TOML: .*line 1"),
         ("[http]\n[smtp]\n[http]\n", "is not TOML: Cannot declare .*http.*; a .section. may occur only once"),
-        ("domains = ['a']\ndomains = ['b']\n", "is not TOML: Cannot overwrite a value.*; a key may occur only once$"),
-        ("domains = a.example\n", "is not TOML: Invalid value .*line 1.*; text must be in quotes"),
-        ("[storage]\nmax_bytes = 10G\n", "is not TOML: Expected newline .*line 2.*, and numbers have no unit$"),
+        (
+            "domains = ['a']\ndomains = ['b']\n",
+            r"is not TOML: Cannot overwrite a value \(at line 2, .*\): domains; a key may occur only once$",
+        ),
+        ("domains = 'a'\n[domains]\n", r".*\(at line 2, .*\): \[domains\]; a key may occur only once$"),
+        ("http = {listen = 1, listen = 2}\n", r".*'listen' \(at line 1, .*\): http; a key may occur only once$"),
+        ("# ü\r\n[log]\r\n 'level' = 1\r\n 'level' = 2\r\n", r".*\(at line 4, .*\): 'level'; a key may occur"),
+        # Where the statement has more than one line, only the line is stated.
+        ("domains = ['a']\ndomains = [\n'b=c',\n]\n", r".*\(at line 4, column \d\); a key may occur only once$"),
+        ("domains = [\n'a=b' c\n]\n", r".*\(at line 2, column \d\)$"),
+        ("domains: ['a']\n", r".*\(at line 1, column 8\): domains$"),
+        ("domains = a.example\n", r"is not TOML: Invalid value \(at line 1, .*\): domains; text must be in quotes"),
+        (
+            "[storage]\nmax_bytes = 10G\n",
+            "is not TOML: Expected newline .*line 2.*: max_bytes; .*, and numbers have no unit$",
+        ),
         (f"x = {'9' * 5000}", "is not TOML: "),
         (f"x = {'[' * 100_000}", "is (nested too deeply|not TOML)"),
     ],

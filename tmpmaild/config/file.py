@@ -27,10 +27,15 @@ _MAX_FOUND_CHARACTERS: Final = 80
 _TOML_HINTS: Final = {
     "Cannot declare": "; a [section] may occur only once: move its keys below the first",
     "Cannot overwrite": "; a key may occur only once",
+    "Duplicate inline table key": "; a key may occur only once",
     "Invalid value": "; text must be in quotes; true and false are in lower case",
     "Expected newline": "; text must be in quotes, and numbers have no unit",
 }
 _LIST_HINT: Final = "; in a variable, separate items with commas, and omit quotes and brackets"
+_stated_line = re.compile(r"\(at line (\d+), column \d+\)$").search
+_key_or_section = re.compile(
+    r"""\s*((?:[\w.-]|"[^"]*"|'[^']*'){1,80}(?=[ \t]*[=:])|\[\[?[\w.\"' \t-]{1,80}\]?\]?)"""
+).match
 # Names that other programs use for similar keys.
 _ALSO_CALLED: Final = dict.fromkeys(("port", "host", "bind", "address", "addr", "interface", "socket"), "listen")
 # Variables read by commands, the pytest plugin and the TypeScript client, which also start the service.
@@ -221,8 +226,10 @@ def _may_exist(path: Path) -> bool:
 
 
 def _read(source: Path) -> dict[str, Any]:
+    text = ""
     try:
-        return tomllib.loads(source.read_text("utf-8-sig"))
+        text = source.read_text("utf-8-sig")
+        return tomllib.loads(text)
     except OSError as error:
         is_forbidden = isinstance(error, PermissionError)
         hint = f"; the service's user must be able to read it: chmod 0644 {source}" if is_forbidden else ""
@@ -231,9 +238,20 @@ def _read(source: Path) -> dict[str, Any]:
         raise ConfigError([f"{source}: is not UTF-8 (at byte {error.start})"]) from error
     except ValueError as error:  # a TOMLDecodeError, or a number with thousands of digits
         hint = next((hint for start, hint in _TOML_HINTS.items() if str(error).startswith(start)), "")
-        raise ConfigError([f"{source}: is not TOML: {error}{hint}"]) from error
+        raise ConfigError([f"{source}: is not TOML: {error}{_key_at(text, str(error))}{hint}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{source}: is nested too deeply"]) from error
+
+
+def _key_at(text: str, error: str) -> str:
+    """Return ``: KEY`` with the key or the [section] on the line that tomllib's error states, or "".
+
+    tomllib names neither. The value is omitted because it could be a secret.
+    """
+    stated = _stated_line(error)
+    line = text.split("\n")[int(stated[1]) - 1] if stated else ""
+    key = _key_or_section(line)
+    return f": {key[1]}" if key else ""
 
 
 def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
