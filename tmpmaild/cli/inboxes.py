@@ -1,8 +1,9 @@
 """The commands ``inboxes``, ``purge`` and ``audit``."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -25,6 +26,7 @@ from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
 
 _INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES        BYTES  PRIVATE  ADDRESS"
+_DAYS_AGO: Final = {"today": 0, "yesterday": 1}
 
 
 @click.command()
@@ -104,17 +106,29 @@ def purge(address: str | None, client: str | None, config: Config, *, expired: b
     say_deleted(config, purged, counted(purged.ended, "inbox", "inboxes") + " purged", is_one=purged.ended == 1)
 
 
+def expect_day(_context: click.Context, _parameter: click.Parameter, value: str) -> date:
+    """Return a day in UTC: a date, ``today`` or ``yesterday``."""
+    if value in _DAYS_AGO:
+        return datetime.now(UTC).date() - timedelta(days=_DAYS_AGO[value])
+    try:
+        return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    except ValueError as error:
+        expected = "expected a day such as 2026-11-28, or today or yesterday (in UTC)"
+        raise click.BadParameter(f"{expected}, not {value!r}") from error
+
+
 @click.command()
 @click.argument("address", callback=configured.expect_address)
 @click.option(
     "--day",
-    type=click.DateTime(["%Y-%m-%d"]),
+    callback=expect_day,
+    default="today",
     metavar="YYYY-MM-DD",
-    help="The day of the log lines, in UTC. Default: today.",
+    help="The day of the log lines, in UTC; also today (the default) or yesterday.",
 )
 @config_option
 @clear_errors
-def audit(address: str, day: datetime | None, config_path: Path | None) -> None:
+def audit(address: str, day: date, config_path: Path | None) -> None:
     """Print the hash of ADDRESS that appears in the audit log (log.audit).
 
     The service need not be running, and the address may have expired or may never have existed.
@@ -123,5 +137,4 @@ def audit(address: str, day: datetime | None, config_path: Path | None) -> None:
     if canonical is None:
         raise click.BadParameter(f"expected an address such as name@domain, not {address!r}", param_hint="ADDRESS")
     config = load(config_path)
-    wanted = (day or datetime.now(UTC)).date().isoformat()
-    say(engines.audit_hash(engines.settings_of(config), canonical, day=wanted))
+    say(engines.audit_hash(engines.settings_of(config), canonical, day=day.isoformat()))
