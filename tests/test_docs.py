@@ -372,6 +372,25 @@ def test_the_units_and_scripts_of_the_package_are_valid():
         subprocess.run(["sh", "-n", script], check=True)
 
 
+def test_a_purge_deletes_mail_and_links_but_nothing_that_an_operator_wrote(tmp_path):
+    units = tmp_path / "etc/systemd/system"
+    kept = [units / "tmpmaild.service.d/certificate.conf", units / "tmpmaild-certificate.path"]
+    mail = [tmp_path / "var/lib/private" / name / "tmpmaild.db" for name in ("tmpmaild", "tmpmaild-2")]
+    wanted = units / "multi-user.target.wants/tmpmaild.service"
+    for file in (*kept, *mail, wanted):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    wanted.unlink()
+    wanted.symlink_to("/usr/lib/systemd/system/tmpmaild.service")
+    (link := tmp_path / "var/lib/tmpmaild").symlink_to("private/tmpmaild")
+    script = re.sub(r"(?<![\w*])/(var/lib|etc/systemd)", r"./\1", (ROOT / "deb/postrm").read_text())
+    assert re.findall(r"(?<![\w*.])/(?:etc|usr|var)\b", script) == []  # it must not touch this machine
+    subprocess.run(["sh", "-c", script, "postrm", "purge"], check=True, cwd=tmp_path)
+    assert [file for file in (*mail, wanted, link) if os.path.lexists(file)] == []
+    assert [file for file in kept if not file.exists()] == []
+    assert "tmpmaild.service.d" in (ROOT / "docs/operations.md").read_text().partition("A purge keeps")[2]
+
+
 @pytest.mark.needs("jq")
 def test_the_documented_filter_for_refusals_skips_lines_of_systemd():
     (selected,) = re.findall(r"\| jq -R '([^']+)'", (ROOT / "docs/operations.md").read_text())
