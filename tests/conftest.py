@@ -71,7 +71,7 @@ def clock():
 
 @pytest.fixture
 def start(request, tmp_path):
-    """Return a function that starts a daemon with settings from the environment, always on the same database."""
+    """Return a function that starts a daemon with these environment variables, by default on the same database."""
     is_warm = not request.node.get_closest_marker("cold")
     with ExitStack() as started:
 
@@ -154,9 +154,7 @@ def pytest_xdist_auto_num_workers(config):
 def pytest_addoption(parser):
     """Add the options for CI and the system tests."""
     parser.addoption("--all-peers", action="store_true", help="fail if a program that a test needs is missing")
-    parser.addoption(
-        "--proof", action="store_true", help="also run tests marked proof, and run stories on both engines"
-    )
+    parser.addoption("--proof", action="store_true", help="run tests marked proof, and both_engines on both engines")
 
 
 def pytest_report_header(config):
@@ -173,10 +171,7 @@ def pytest_report_header(config):
 
 
 def pytest_configure(config):
-    """Store files in memory if enough memory is free, because tests mostly wait for the disk.
-
-    Compile modules only once.
-    """
+    """Store files in memory if enough memory is free, because tests mostly wait for the disk; allow bytecode files."""
     memory = Path("/dev/shm")
     is_chosen = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & set(os.environ)
     if not is_chosen and memory.is_dir() and shutil.disk_usage(memory).free > FREE_BYTES:

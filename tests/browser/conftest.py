@@ -499,7 +499,7 @@ def mortal_daemon(share_daemon):
 
 @pytest.fixture
 def start_daemon(tmp_path_factory):
-    """Return a function that starts a daemon as in production, with settings such as ``TMPMAILD_…="…"``."""
+    """Return a function that starts a daemon with the default limits and the given ``TMPMAILD_…`` variables."""
     running = []
 
     def start(**settings):

@@ -51,7 +51,7 @@ def client(node):
 
 @pytest.fixture(scope="session")
 def project(node, client, tmp_path_factory, worker_id):
-    """Return a folder with an npm project in which the published package is installed; all workers share it."""
+    """Return a folder with an npm project in which the packed package is installed; all workers share it."""
     own = tmp_path_factory.getbasetemp()
     folder = (own if worker_id == "master" else own.parent) / "project"
     with (CLIENT / "package-lock.json").open() as lock:

@@ -171,7 +171,7 @@ def open_world(store, clock):
 
 
 @pytest.fixture
-def places_come_late(monkeypatch, clock):
+def slots_come_late(monkeypatch, clock):
     """Make inboxes expire while a large response waits for its slot."""
     take = ResponseSlots.take
 

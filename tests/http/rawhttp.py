@@ -40,7 +40,7 @@ async def read_answer(stream):
 
 
 async def reset(stream):
-    """Disconnect like a crashed process: with a RST."""
+    """Close the connection with a RST, as the kernel does for a process that crashes with unread data."""
     raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     await stream.aclose()

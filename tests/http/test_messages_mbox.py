@@ -171,7 +171,7 @@ async def test_the_file_needs_a_slot_like_every_large_response(world, at, three,
     assert (await client.get(at)).status == 200
 
 
-@pytest.mark.usefixtures("places_come_late", "three")
+@pytest.mark.usefixtures("slots_come_late", "three")
 async def test_an_inbox_that_expires_while_waiting_for_a_slot_is_a_problem(client, at):
     assert (await client.get(at)).json()["code"] == "address-expired"
 

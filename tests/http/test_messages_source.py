@@ -45,7 +45,7 @@ async def test_a_browser_saves_it_as_a_file_and_it_is_never_cached(world, client
     assert answer.body.endswith(b"+0000\r\n" + raw)
 
 
-@pytest.mark.usefixtures("places_come_late")
+@pytest.mark.usefixtures("slots_come_late")
 async def test_a_message_that_ends_while_waiting_for_a_slot_is_not_shown(world, client, inbox):
     message_id = await world.deliver(inbox, LARGE)
     answer = await client.get(path(inbox, message_id))

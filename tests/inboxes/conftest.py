@@ -99,11 +99,11 @@ class House(World):
             task.cancel()
 
     async def asleep(self, listeners):
-        """Wait until there are this many listeners and no other task is running."""
+        """Wait until there are this many listeners, and then a moment for reads that are still running."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while len(self.service.bus) != listeners:
                 await anyio.lowlevel.checkpoint()
-        await anyio.sleep(0.01)  # wait longer, because the first read of the database uses threads
+        await anyio.sleep(0.01)  # the first read of the database uses threads
 
     def follow(self, after=None, **more):
         return self.service.follower.follow(self.inbox.address, after, None, **more)

@@ -36,7 +36,7 @@ class Agent:
         return self._portal.call(self._client.call_tool, tool, arguments)
 
     def ask(self, tool, **arguments):
-        """Call a tool, which must succeed, and return its text."""
+        """Call a tool, which must succeed, and return the structured content of its result."""
         result = self.call(tool, **arguments)
         assert not result.is_error, result.content
         return result.structured_content
@@ -63,7 +63,7 @@ def portal():
 
 @pytest.fixture(scope="session")
 def connect(portal, tmp_path_factory):
-    """Return a function that starts a server process and returns an agent that stops it."""
+    """Return a function that returns a context manager, which starts a server process and yields a client of it."""
     stderr = tmp_path_factory.mktemp("mcp-stderr") / "stderr.txt"
 
     with stderr.open("w") as errlog:

@@ -1,4 +1,4 @@
-"""Run pytest in separate folders and processes, so that the plugin is tested under realistic conditions."""
+"""Runs pytest in separate folders and processes, so that the plugin is tested under realistic conditions."""
 
 import os
 import subprocess

@@ -222,7 +222,7 @@ def serve(store, clock):
 
 @pytest.fixture
 def talk(serve):
-    """Return a context manager that runs a server and yields a client that has sent EHLO."""
+    """Return a context manager that runs a server and yields it with a client that has sent EHLO."""
 
     @asynccontextmanager
     async def run(**settings):

@@ -78,7 +78,7 @@ class Crowd:
 
 
 def marks(path):
-    """Count the marks in every file of the database."""
+    """Count the marks in all files of the database's folder."""
     octets = b"".join(file.read_bytes() for file in path.parent.iterdir())
     return Counter(int(found[1]) for found in MARKED.finditer(octets))
 
@@ -92,7 +92,10 @@ async def _shrink(cleaner, path):
 
 
 async def prove_erasure(storage, path, clock, size):
-    """Create this many inboxes and let some expire; check that after a sweep, no file contains an expired inbox."""
+    """Let some, then all of this many inboxes expire; after each sweep, no file may contain data of an expired inbox.
+
+    At the end, the files must be small again.
+    """
     cleaner = Cleaner(storage, interval_seconds=30)
     crowd = Crowd(storage, clock, size)
     await crowd.come_and_go()

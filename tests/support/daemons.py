@@ -61,7 +61,7 @@ def wait_until(condition, seconds=PATIENCE_SECONDS):
     """Poll until a condition is true; return its value."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition is still false"
         time.sleep(0.01)
     return found
 

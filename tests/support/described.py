@@ -56,7 +56,7 @@ class Lives:
 
 
 def ask_all(lives, operation_id, mode, max_examples):
-    """Send a number of requests of one kind to one operation."""
+    """Send generated requests to one operation; ``mode`` decides whether they are valid or invalid."""
     operation = DESCRIBED[operation_id]
     streams = operation_id.startswith("follow")
     # The check would compare each event with the stream's schema, a string: OpenAPI 3.1 cannot describe events.

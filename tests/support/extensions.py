@@ -45,7 +45,7 @@ def until(ask, what="it", seconds=PATIENCE_SECONDS, instead=str):
     """Return the result of ``ask`` once it is true; if it stays false, ``instead`` returns the state to report."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
-        assert time.monotonic() < deadline, f"{what} did not come: {instead()}"
+        assert time.monotonic() < deadline, f"still waiting for {what}: {instead()}"
         time.sleep(0.05)
     return answer
 
@@ -62,7 +62,7 @@ class Display:
             self.name = f":{number.readline().strip()}"
 
     def press(self, *keys):
-        """Press keys one after the other, once the browser has drawn its latest prompt and accepts key presses."""
+        """Press keys one after the other, after a pause: a prompt of the browser ignores keys at first."""
         time.sleep(1)
         subprocess.run(
             ["xdotool", "key", "--delay", "100", *keys], env={"DISPLAY": self.name, "PATH": PATH}, check=True
@@ -130,13 +130,13 @@ class Browser:
 
 
 class Chromium(Browser):
-    """Debian's Chromium in headless mode, driven by Playwright."""
+    """Debian's Chromium on a display or in headless mode, driven by Playwright."""
 
     name = "chromium"
     ALLOW, DENY = ("Tab", "Return"), ("Return",)  # the "Deny" button has the focus at first
 
     def __init__(self, playwright, extension, display=None, **options):
-        """Start the browser on a display, or in headless mode, in which its permission prompt cannot be answered."""
+        """Start the browser on ``display``, or in headless mode, in which no permission prompt can be answered."""
         self._display, self._private = display, None
         switches = [
             *(() if display else ("--headless=new",)),

@@ -27,7 +27,7 @@ class FreshMachine:
         self._command += [f"--setenv={variable}" for variable in chroot_image.variables()]
 
     def run(self, user, script, folder=""):
-        """Run a script with bash in a subfolder of the user's home; its output includes standard error."""
+        """Run a script with bash in the user's home or a folder in it; the output includes standard error."""
         command = [*self._command, f"--user={user}", f"--chdir={HOMES[user]}/{folder}", "bash", "-euc", script]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 

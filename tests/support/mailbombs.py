@@ -14,7 +14,7 @@ PICTURE = "--b\r\nContent-Type: image/png\r\nContent-ID: <1>\r\n\r\n"
 
 
 def mail(kind, size, piece, before="", after=""):
-    """Return a message that repeats a piece up to a size, after the given text; ``%d`` becomes a sequence number."""
+    """Return a message that repeats a piece up to a size, between two texts; ``%d`` becomes a sequence number."""
     count = size // len(piece)
     filling = (
         "".join(piece % number for number in range(count)).encode()[:size] if "%d" in piece else piece.encode() * count
@@ -31,7 +31,7 @@ def _sheet_of_classes():
 
 CLASSES = " ".join(f"c{n}" for n in range(50))
 LONG_RULE = f"<style>.a{{{'b:c;' * 6000}opacity:1}}</style>"
-# ``htmlbombs.py`` also contains HTML that is expensive for a browser's parser.
+# ``htmlbombs.py`` contains HTML that is expensive to parse in the way that browsers do.
 MAILS = {
     "an honest mail of 10 MiB": mail("html", FULL, "<tr><td style='color:#333'>a line of the table</td></tr>\r\n"),
     "dashes, 10 MiB": mail("text", FULL, "-\r\n", "Your verification code:\n"),

@@ -29,7 +29,7 @@ def which(program: str) -> str | None:
 
 
 def postgresql() -> Path | None:
-    """Return the newest folder with initdb and postgres."""
+    """Return the folder that contains initdb and postgres, in the newest installed version."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None

@@ -52,6 +52,6 @@ async def all_turns(scheduler):
 
 @asynccontextmanager
 async def opened_service(path, clock, **more):
-    """Open a service with a database file and without limits."""
+    """Open a service with a database file of at most 1 GiB, and without any other storage limits."""
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=path), clock) as storage:
         yield service_over(storage, random=random.Random(1), **more)

@@ -1,4 +1,4 @@
-"""Third-party programs that sign messages as in production, opendkim and nodemailer, with the keys in a ``Keys``."""
+"""Third-party software that signs messages with the keys in a ``Keys``: dkimpy, opendkim and nodemailer."""
 
 import json
 import re

@@ -42,7 +42,7 @@ class WebDriver:
     """A display, the driver, and the browser that it starts; runs one command at a time, in one of its windows."""
 
     def __init__(self, home):
-        """Start the display, the driver and the browser; downloads are saved to the folder."""
+        """Start the display, the driver and the browser, which saves downloads in ``home``."""
         (home / ".config").mkdir()
         (home / ".config/user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{home}"\n')
         self._processes = []

@@ -1,4 +1,4 @@
-// What a test for xunit needs to be run without it: Debian has no xunit.
+// The parts of xunit that the example's tests use, because Debian has no package of xunit.
 namespace Xunit
 {
     public class FactAttribute : System.Attribute { }
@@ -12,7 +12,7 @@ namespace Xunit
     }
 }
 
-// Runs each test as xunit does: in an object of its own, which is disposed of then.
+// Runs each test as xunit does: with its own instance of the class, which is disposed afterwards.
 static class Program
 {
     static void Main()

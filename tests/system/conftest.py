@@ -21,7 +21,7 @@ def pytest_terminal_summary(terminalreporter):
     rows = [value for report in reports for name, value in report.user_properties if name == "figure"]
     if not rows:
         return
-    terminalreporter.section("what is proved" + (", quickly" if IS_QUICK else ""))
+    terminalreporter.section("measurements" + (" of a quick run" if IS_QUICK else ""))
     for proof, found, wanted in rows:
         terminalreporter.line(f"| {proof} | {found} | {wanted} |")
     terminalreporter.line(f"commit {_commit()}; {_machine()}")

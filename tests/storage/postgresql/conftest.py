@@ -56,7 +56,7 @@ async def two(cluster, store, clock):
 
 @pytest.fixture
 def quick_looks(monkeypatch):
-    """Make daemons constantly poll for changes without a notification.
+    """Make daemons check fifty times a second for changes that were not notified.
 
     Request this fixture before opening the daemons.
     """
