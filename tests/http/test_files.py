@@ -372,7 +372,7 @@ async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_prox
 )
 async def test_the_page_states_the_lifetime_of_an_address_without_javascript(world, seconds, words):
     page = await world.client(lifetime_seconds=seconds).get("/")
-    assert f"An address lives for {words}." in page.body.decode()
+    assert f"An address expires after {words}." in page.body.decode()
 
 
 LANGUAGES = [path.stem for path in sorted((WEB / "messages").iterdir())]

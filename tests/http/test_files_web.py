@@ -160,7 +160,7 @@ async def test_the_page_for_all_messages_loads_only_files_that_a_catcher_serves(
     assert [one for one in loaded if one not in CATCHER_FILES] == []
     assert '<symbol id="i-link"' in page
     assert '<noscript>\n<div class="notice"' in page
-    assert "lives for" not in page, "the messages of a catcher do not expire while it runs"
+    assert "expires after" not in page, "the messages of a catcher do not expire while it runs"
     worker = (await CATCHER_FILES["/worker.js"](request)).body.decode()
     assert [one for one in loaded if one[1:] not in worker] == []
     inbox = (await CATCHER_FILES["/inboxes"](request)).body.decode()

@@ -90,7 +90,7 @@ async def test_without_javascript_the_page_says_what_it_needs_and_shows_the_curl
     tab = await (await new_tab(java_script_enabled=False)).visit()
     await expect(tab.heading("This page needs JavaScript")).to_be_visible()
     await expect(tab.page.locator("pre")).to_contain_text("curl -X POST $HOST/api/v1/addresses")
-    await expect(tab.page.locator(".notice")).to_contain_text("An address lives for 1 hour.")
+    await expect(tab.page.locator(".notice")).to_contain_text("An address expires after 1 hour.")
     await expect(tab.card).to_be_hidden()
 
 
