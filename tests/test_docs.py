@@ -1,4 +1,4 @@
-"""The documentation is correct: its commands run, and its routes, codes, commands and links exist."""
+"""The documentation matches the code: its routes, codes, keys, commands, files and links exist."""
 
 import ast
 import os

@@ -15,7 +15,7 @@ MOST_WITHOUT = 210
 
 
 def things():
-    """Return each recorded key, command, metric and member that is visible to users."""
+    """Yield each recorded key, command, metric and member that is visible to users."""
     recorded = json.loads((ROOT / "tests/stable.json").read_text())
     yield from (f"configuration {line.partition(':')[0]}" for line in recorded["configuration"])
     yield from {f"commands {line.split()[0]}" for line in recorded["commands"]}
@@ -31,7 +31,7 @@ def test_every_new_feature_has_a_test_of_its_effect():
     """
     known = EFFECTS["shown"].keys() | set(EFFECTS["before"])
     assert [thing for thing in things() if thing not in known] == []
-    assert sorted(known - set(things())) == [], "these are gone: strike them out"
+    assert sorted(known - set(things())) == [], "these no longer exist: remove them from tests/effects.json"
     assert len(EFFECTS["before"]) <= MOST_WITHOUT
     assert EFFECTS["shown"].keys() & set(EFFECTS["before"]) == set()
 

@@ -1,4 +1,4 @@
-"""Every regular expression in the package takes linear time for any input."""
+"""Every regular expression that third-party input can reach takes linear time for any input."""
 
 import ast
 import re
@@ -70,7 +70,7 @@ def uses_of(path, line):
 
 @cache
 def made():
-    """Return all expressions; modules that compile them are executed again with a ``compile`` that records them."""
+    """Return the expressions of these modules, which are executed again with a ``compile`` that records them."""
     seen, compile_ = [], re.compile
 
     def noting(pattern, flags=0):
@@ -96,7 +96,7 @@ def made():
     ]
 
 
-def test_every_place_that_compiles_an_expression_was_recorded():
+def test_every_call_that_compiles_an_expression_was_recorded():
     """Otherwise the next test would miss the expressions that are compiled there."""
     seen = {one.place for one in made()}
     unseen = {

@@ -75,7 +75,7 @@ def test_requests_never_exceed_the_burst_plus_the_rate(pauses, burst, rate):
 
 
 @given(st.integers(1, 20), st.integers(1, 600))
-def test_a_client_that_waits_as_told_is_accepted(burst, rate):
+def test_a_client_that_waits_for_the_returned_time_is_accepted(burst, rate):
     buckets = TokenBuckets(rate, burst)
     decision = buckets.take("ada", 0)
     while decision.allowed:

@@ -104,9 +104,10 @@ def test_each_library_has_the_minor_version_that_its_seam_was_tested_with(librar
     """The test listed in the table covers patch versions."""
     found = version(library)
     assert found.split(".")[:2] == tried.split(".")[:2], (
-        f"{library} {found} is installed, and its private names were tried with {tried}. If you did not mean to change that:"
-        f" `make .venv/.dev` installs what constraints/ has. If you did: read in docs/architecture.md, below 'Private names',"
-        f" which names of {library} are used, read what it changed there, run the test of that row, and write {found} into it."
+        f"{library} {found} is installed, but its private names were tested with {tried}. If you did not intend this change,"
+        f" `make .venv/.dev` installs the versions in constraints/. Otherwise, look up in docs/architecture.md, under"
+        f" 'Private names', which names of {library} are used, check how {library} has changed them, run the test in that"
+        f" row, and write {found} into the row."
     )
 
 

@@ -9,10 +9,12 @@ import monitoring
 import stable
 
 TAKEN_AWAY = """\
-These are promised until version 2 (docs/stability.md) and are gone, or different. Bring them back. If one was never released,
-or only takes or gives more than before, delete its line from tests/stable.json, run `python tools/stable.py`, and say it in CHANGELOG.md."""
+These are promised until version 2 (docs/stability.md), but are missing or have changed. Restore them. If a name was never released, or
+only accepts or returns more than before, delete its line from tests/stable.json, run `python tools/stable.py`, and describe the change
+in CHANGELOG.md."""
 NEW = """\
-These are new. Look at their names once more, since they stay until version 2; then record them with `python tools/stable.py`."""
+These are new. Check their names once more, because they cannot change before version 2; then record them with
+`python tools/stable.py`."""
 RECORDED = json.loads(stable.RECORDED.read_text())
 lines = functools.cache(stable.lines)
 

@@ -1,4 +1,4 @@
-"""Test results do not depend on the way in which the tests are run."""
+"""The test suite itself: its measurement of growth, its marks, its scripts, and the programs that it needs."""
 
 import re
 import subprocess

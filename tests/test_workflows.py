@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 WORKFLOWS = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")}
 JOBS = [(f"{name} {job}", what) for name, flow in WORKFLOWS.items() for job, what in flow["jobs"].items()]
 BY_TAG = {"pypa/gh-action-pypi-publish"}  # The action's authors recommend a tag.
-# Programs on a GitHub machine or in Debian, in addition to those that the previous step installs.
+# The programs that a step may start: they are on a GitHub machine, in Debian or in this repository.
 PROGRAMS = {"apt-get", "sudo", "git", "make", "gh", "npm", "mkdir", "cp", "echo", "docker", ".ci/run"}
 
 

@@ -47,7 +47,7 @@ async def origin(serve_app):
 ON_A_PHONE = ["target-size", "scrollable-region-focusable"]
 
 
-async def test_the_page_fetches_itself_and_its_style_alone(pages, origin):
+async def test_the_page_fetches_only_itself_and_its_style(pages, origin):
     page = await pages.borrow()
     asked = []
     page.on("request", lambda request: asked.append(request.url))

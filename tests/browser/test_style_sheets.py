@@ -81,7 +81,7 @@ async def test_no_style_sheet_loads_anything(browser):
     await context.close()
 
 
-async def test_rules_of_a_mail_apply_as_in_a_browser_and_only_to_its_body(pages):
+async def test_rules_of_a_message_apply_as_in_a_browser_and_only_to_its_body(pages):
     page = await pages.borrow(viewport={"width": 800, "height": 600})
     await page.set_content(page_of(LAYOUT))
     seen = await page.evaluate(SCRIPTS["LOOK"])

@@ -337,7 +337,7 @@ def test_a_name_that_an_mx_record_cannot_have_is_reported(name):
 @pytest.mark.parametrize(
     ("listen", "level"), [("127.0.0.1:25", "warning"), ("0.0.0.0:1025", "warning"), ("[::]:25", "ok")]
 )
-def test_senders_take_port_25(listen, level):
+def test_a_listener_that_other_mail_servers_cannot_use_is_reported(listen, level):
     assert network.port_25(Config(smtp=Smtp(listen=(listen,))), "mx.example.org").level == level
 
 

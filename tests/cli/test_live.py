@@ -52,7 +52,7 @@ def test_the_first_line_is_the_bare_address_and_ctrl_c_leaves_nothing_behind(run
     assert not is_alive(client, address)
 
 
-def test_a_mail_in_plain_lines(run, daemon, inbox):
+def test_a_message_in_plain_lines(run, daemon, inbox):
     daemon.deliver(inbox.address, BOTH)
     watch = run("watch", inbox.address)
     watch.until("owned")

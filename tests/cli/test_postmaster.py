@@ -68,7 +68,7 @@ async def test_mail_is_listed_newest_first_in_columns_that_line_up(box):
     )
 
 
-async def test_a_mail_is_shown_as_a_person_reads_it(box):
+async def test_a_message_is_shown_as_a_person_reads_it(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage)
     assert box.run(message_id).stdout == (
@@ -77,7 +77,7 @@ async def test_a_mail_is_shown_as_a_person_reads_it(box):
     )
 
 
-async def test_the_body_is_whole_however_long_it_is(box):
+async def test_the_body_is_complete_however_long_it_is(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage, b"Subject: x\r\n\r\n" + b"0123456789\r\n" * 500_000)
     assert box.run(message_id).stdout.count("0123456789\n") == 500_000

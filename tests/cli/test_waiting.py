@@ -38,7 +38,7 @@ def test_the_text_is_printed_by_default(call, daemon, inbox):
     [("code", CODE, "481516"), ("link", LINK, "https://shop.example/confirm?token=a1")],
     ids=["code", "link"],
 )
-def test_a_mail_without_the_value_does_not_end_the_wait(call, daemon, inbox, *, option, mail, value):
+def test_a_message_without_the_value_does_not_end_the_wait(call, daemon, inbox, *, option, mail, value):
     daemon.deliver(inbox.address, PLAIN)
     assert call("wait", inbox.address, f"--{option}", "--timeout", "0").exit_code == 1
     daemon.deliver(inbox.address, mail)

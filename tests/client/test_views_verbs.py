@@ -88,7 +88,7 @@ def test_the_code_is_the_best_code_or_the_match_of_an_expression_in_subject_or_t
     assert inbox.wait_for_code(pattern=pattern, timeout=0) == found
 
 
-def test_a_mail_without_the_code_is_shown_with_its_text(inbox, mail):
+def test_a_message_without_the_code_is_shown_with_its_text(inbox, mail):
     one = mail(b"From: a@b.example\r\nSubject: Hi\x1b[31m\r\n\r\n" + b"one line\r\n\r\n" * 50)
     with pytest.raises(api.NotInMail) as missing:
         one.get_code()

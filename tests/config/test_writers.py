@@ -90,7 +90,7 @@ def test_everyone_who_may_write_or_replace_the_file_is_considered(folder, prepar
         (SOMEBODY, ("staff", []), False),
     ],
 )
-def test_a_group_may_write_if_it_is_roots_or_the_users_alone(folder, monkeypatch, gid, group, is_own):
+def test_a_group_may_write_if_only_root_or_the_user_is_in_it(folder, monkeypatch, gid, group, is_own):
     def found(_gid):
         if group is None:
             raise KeyError

@@ -459,7 +459,7 @@ def test_a_unix_socket_is_announced_as_it_is_and_opened_in_no_browser(tmp_path):
         assert program.stderr.read() == ""
 
 
-def test_a_port_alone_is_on_loopback(tmp_path):
+def test_a_port_without_a_host_is_on_loopback(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = warm.run(["catch", "--smtp", str(port), "--http", "0"], cwd=tmp_path, env=environment())

@@ -38,7 +38,7 @@ def daemon(pair, start_in, tmp_path_factory):
     return start_in(tmp_path_factory.mktemp("failover"), TMPMAILD_STORAGE__URL=pair.url)
 
 
-def test_a_mail_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair, daemon):
+def test_a_message_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair, daemon):
     address = daemon.create()
     pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     pair.primary.execute("SELECT pg_reload_conf()")

@@ -14,7 +14,7 @@ def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, tmp_path):
 
 
 @pytest.mark.needs("strace")
-def test_the_mail_is_synced_before_the_250_leaves(start, tmp_path):
+def test_the_message_is_synced_before_the_250_is_sent(start, tmp_path):
     daemon = start(**NO_LIMITS)
     address = daemon.create()
     trace = tmp_path / "trace.txt"

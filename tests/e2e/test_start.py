@@ -40,7 +40,7 @@ def test_a_port_in_use_is_named(command):
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate"])
-def test_a_database_that_cannot_be_used_is_left_alone(command, tmp_path, name):
+def test_a_database_that_cannot_be_used_is_left_unchanged(command, tmp_path, name):
     """The unit does not restart a process that exits with EX_CONFIG, because the error would recur."""
     database = tmp_path / "tmpmaild.db"
     database.write_bytes(b"no database at all, but long enough to look at " * 50)

@@ -18,7 +18,7 @@ def daemon(request, tmp_path_factory, start_in):
     return start_in(tmp_path_factory.mktemp("story"), TMPMAILD_STORAGE__URL=cluster.url(cluster.database()))
 
 
-def test_an_address_is_created_gets_a_mail_and_shows_it(daemon, command):
+def test_an_address_is_created_gets_a_message_and_shows_it(daemon, command):
     address = daemon.create()
     sent = command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
     assert (sent.returncode, sent.stdout) == (0, f"sent to {address}\n")

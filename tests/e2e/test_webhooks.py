@@ -15,7 +15,7 @@ def target():
     target.close()
 
 
-def test_a_target_is_called_for_messages_and_the_end_and_the_holder_sees_the_results(start, target):
+def test_a_target_is_called_for_messages_and_the_expiry_and_the_owner_sees_the_results(start, target):
     daemon = start(TMPMAILD_WEBHOOKS__ALLOW=f"127.0.0.1:{target.port}")
     made = target.inbox(daemon, events=["message", "expired"])
     daemon.deliver_octets(made["address"], b"Subject: code\r\n\r\nYour code is 481516\r\n")

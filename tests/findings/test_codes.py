@@ -361,7 +361,7 @@ SAID = [
 @pytest.mark.parametrize("named", NAMED)
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize("code", ["811739", "4815"])
-def test_what_is_leads_to_wins_over_what_for_names(said, named, code):
+def test_the_number_after_the_word_is_wins_over_the_number_that_the_code_is_for(said, named, code):
     found = codes.find("Message", f"{said.format(named=named, code=code)}\n\nDo not share it with anyone.")
     assert [one.value for one in found] == [code]
 

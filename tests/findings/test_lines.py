@@ -32,7 +32,7 @@ def candidate_in(text):
         ("order number", Cue.NUMBER),
     ],
 )
-def test_a_cue_means_what_it_means_in_its_phrase(phrase, cue):
+def test_the_meaning_of_a_cue_depends_on_its_phrase(phrase, cue):
     assert cue in line_of(phrase).cues
 
 

@@ -49,7 +49,7 @@ def test_a_different_label_names_the_number(text, index):
     assert attached(text, index) == (None, 0)
 
 
-def test_what_follows_is_wins_over_what_follows_for():
+def test_a_number_after_the_word_is_wins_over_a_number_after_the_word_for():
     assert attached("OTP for A/c no. 4471 is 811739", 1) == ("OTP", 1)
     assert attached("use code 1234 for card no.: 5678", 0) == ("code", 1)
 

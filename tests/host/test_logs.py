@@ -91,7 +91,7 @@ def test_the_banner_is_neither_for_the_journal_nor_among_json(capfd, monkeypatch
     assert capfd.readouterr().out == ""
 
 
-def test_a_queued_record_holds_no_stack_frames():
+def test_a_queued_record_keeps_no_stack_frames():
     with logging_to_stderr("info", "text"):
         (handler,) = logging.getLogger().handlers
         try:

@@ -18,7 +18,7 @@ async def world(open_world):
 
 
 @pytest.mark.both_engines
-async def test_faults_are_ordered_at_create_and_shown_to_the_holder_only(world, client):
+async def test_faults_are_set_at_creation_and_shown_only_to_the_owner(world, client):
     created = await client.create(faults=[GREYLISTED, SLOW])
     assert created["faults"] == [SHOWN, {"at": "end", "times": 1, "delay_seconds": 0.5}]
     held = Held(client, created)

@@ -47,7 +47,7 @@ def without_secret(webhook):
 
 
 @pytest.mark.both_engines
-async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, client):
+async def test_a_webhook_is_shown_to_the_owner_and_its_secret_once(world, client):
     created = await client.create(webhook=WEBHOOK)
     secret = created["webhook"].pop("secret")
     assert created["webhook"] == SHOWN

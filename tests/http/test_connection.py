@@ -85,7 +85,7 @@ async def test_a_client_that_crashes_between_requests_leaves_no_trace(served, as
         await served.drained()
 
 
-async def test_a_client_that_has_finished_sending_gets_a_large_response_whole(serve):
+async def test_a_client_that_has_finished_sending_gets_a_complete_large_response(serve):
     async with serve(large) as served:
         async with await served.connect() as stream:
             await stream.send(GET)

@@ -132,7 +132,7 @@ async def test_a_private_feed_is_read_with_the_token_or_by_its_secret_path(world
 
 
 @pytest.mark.both_engines
-async def test_a_private_inbox_gives_its_secret_to_its_holder_alone(client, held, private):
+async def test_a_private_inbox_gives_its_secret_only_to_its_owner(client, held, private):
     never = await client.post("/api/v1/addresses/never@mail.example.com/feed")
     for headers in ((), {"Authorization": "Bearer wrong"}, bearer(held)):
         answer = await client.post(path(private), headers=headers)

@@ -92,7 +92,7 @@ def test_a_page_only_refers_to_our_existing_files(name):
     assert referred or name != "index.html", "the parts of a page may refer to nothing"
 
 
-def test_a_script_names_no_other_host_and_loads_by_fetch_alone():
+def test_a_script_names_no_other_host_and_loads_only_with_fetch():
     assert {name: found for name, text in SCRIPTS.items() if (found := elsewhere(text))} == {}
     assert {name: found for name, text in SCRIPTS.items() if (found := other_loaders(text))} == {}
     assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js", "worker.js"]

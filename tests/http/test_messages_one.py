@@ -86,7 +86,7 @@ async def test_range_requests_get_the_complete_content(world, client, held, at):
         assert answer.header("content-range") is None
 
 
-async def test_a_large_message_is_returned_whole(world, client, held, at):
+async def test_a_large_message_is_returned_completely(world, client, held, at):
     text, content = "x" * 200_000, bytes(range(256)) * 4000
     raw = RAW.replace(b"Your", text.encode(), 1).replace(b"aGVsbG8=", base64.encodebytes(content))
     message_id = await world.deliver(held["address"], raw)
@@ -95,7 +95,7 @@ async def test_a_large_message_is_returned_whole(world, client, held, at):
     assert (await client.get(message["attachments"][1]["url"])).body == content
 
 
-async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, held, at):
+async def test_only_the_deleted_message_disappears(world, client, held, at):
     first, second, third = [await world.deliver(held["address"], RAW) for _ in range(3)]
     answer = await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))
     assert (answer.status, answer.body) == (204, b"")

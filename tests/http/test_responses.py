@@ -66,7 +66,7 @@ async def test_a_freed_slot_is_given_to_a_waiting_client():
 
 
 @pytest.mark.parametrize("clients", [[client("farm", exempt=True)] * 17, [client(f"192.0.{n}.1") for n in range(17)]])
-async def test_one_exempt_client_or_many_clients_have_sixteen_places(refused, clients):
+async def test_one_exempt_client_or_many_clients_have_sixteen_slots(refused, clients):
     slots, holding = ResponseSlots(FairScheduler()), []
 
     async def hold(one):

@@ -146,7 +146,7 @@ async def test_a_slow_reader_is_disconnected_and_loses_no_events(world, serve, h
         assert seen == sent
 
 
-async def test_a_head_request_gets_the_head_alone(client, held, world):
+async def test_a_head_request_gets_only_the_header(client, held, world):
     with anyio.fail_after(PATIENCE_SECONDS):
         answer = await client.ask("HEAD", f"/api/v1/addresses/{held['address']}/events", stays=True)
     assert (answer.status, answer.body) == (200, b"")

@@ -1,4 +1,4 @@
-"""Blocks of clients, names and senders: their expiry, and lookups that take no longer with 100,000 blocks."""
+"""Blocks of clients, names and senders: their expiry, and lookups that take no longer with ten thousand blocks."""
 
 from ipaddress import IPv4Address, IPv6Address
 

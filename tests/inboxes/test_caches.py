@@ -1,4 +1,4 @@
-"""The caches of recipients, pages, and deleted or expired inboxes, and the lifetime of their entries."""
+"""The caches of recipients and pages with the lifetime of their entries, and the invalidations that readers check."""
 
 import gc
 import weakref
@@ -99,7 +99,7 @@ def test_a_full_inbox_is_not_remembered():
     assert cache.get("ada", 0) is None
 
 
-def test_a_commit_that_fills_an_inbox_makes_it_forgotten_and_one_that_uses_up_a_share_all():
+def test_a_commit_that_fills_an_inbox_drops_its_entry_and_a_used_up_share_drops_all_entries():
     caches = Caches(may_cache=True)
     caches.recipients.put(ADA)
     caches.recipients.put(BOB)

@@ -81,7 +81,9 @@ async def test_a_message_to_the_same_inbox_in_several_forms_is_deleted_there_onc
 
 
 @pytest.mark.parametrize("in_between_ms", [0, 1])
-async def test_messages_up_to_one_are_deleted_with_their_copies_even_if_that_one_is_gone(world, in_between_ms):
+async def test_messages_up_to_a_message_are_deleted_with_their_copies_even_if_it_was_already_deleted(
+    world, in_between_ms
+):
     for name in ("first", "second", "third", "fourth"):
         await send(world, name, "ada@shop.example", "bob@shop.example")
         world.clock.advance(ms=in_between_ms)

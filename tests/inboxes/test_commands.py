@@ -135,7 +135,7 @@ async def test_a_deletion_for_postmaster_that_cannot_be_erased_is_reported(stora
         pytest.param({"address": "\ud800@mail.example.com"}, id="a surrogate"),
     ],
 )
-async def test_a_purge_without_a_selection_is_refused(commands, wanted):
+async def test_a_purge_without_exactly_one_selection_is_refused(commands, wanted):
     with pytest.raises(CommandError):
         await answers(commands, "purge", Purged(**wanted))
     assert len(await listed(commands)) == 30

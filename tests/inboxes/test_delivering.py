@@ -15,7 +15,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from .conftest import LIFETIME_MS, MAIL, mailbox_of
 
 
-async def test_a_large_mail_is_parsed_in_a_thread_and_stored(world):
+async def test_a_large_message_is_stored_completely(world):
     inbox, _ = await world.create()
     await world.deliver(inbox.address, raw=MAIL + b"more\r\n" * 20_000)
     (message,) = (await world.service.mail.list(inbox.address, Page())).messages
@@ -31,7 +31,7 @@ async def test_html_of_more_than_some_kilobytes_is_not_parsed_in_the_event_loop(
     assert time.thread_time() - began < parsing_seconds / 2
 
 
-async def test_large_expensive_messages_leave_a_slot_for_a_small_one(world):
+async def test_large_expensive_messages_do_not_delay_a_small_message(world):
     large, second, small = [(await world.create())[0].address for _ in range(3)]
     stored = []
 

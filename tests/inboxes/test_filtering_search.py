@@ -53,7 +53,9 @@ async def inbox(engine):
     return inbox
 
 
-async def test_a_mail_without_a_from_field_is_found_by_its_envelope_and_no_read_transaction_is_left_open(engine, inbox):
+async def test_a_message_without_a_from_field_is_found_by_its_envelope_and_no_read_transaction_is_left_open(
+    engine, inbox
+):
     assert [message.from_name for message in (await listing(engine, sender="BOUNCE@")).messages] == ["Bob"]
     await listing(engine, sender="bob", limit=1)
     await engine.storage.delete_messages(inbox.id)
@@ -109,7 +111,7 @@ async def large(engine):
 async def test_pages_are_exact_while_messages_arrive_and_are_deleted(large, ascending):
     """Messages that exist throughout the search are found once and in order.
 
-    Messages deleted before the search are not found.
+    Messages that are deleted or arrive during the search may be found.
     """
     engine, inbox, stored = large
     rng = random.Random(7)

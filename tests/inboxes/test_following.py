@@ -234,7 +234,7 @@ async def test_a_long_body_is_cut_in_a_stream(house):
     assert (message.truncated, len(message.body)) == (True, 1024)
 
 
-def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
+def test_a_sleep_lasts_until_the_end_and_at_least_a_millisecond():
     assert seconds_until(1500, 1000) == 0.5
     assert seconds_until(0, 1000) == 0.001
 

@@ -264,7 +264,7 @@ async def test_deletions_elsewhere_change_nothing(house, subtests):
             assert await reading == expected
 
 
-async def test_a_private_inbox_that_ends_meanwhile_is_only_reported_to_its_holder(house):
+async def test_a_private_inbox_that_ends_meanwhile_is_only_reported_to_its_owner(house):
     house.inbox, token = await house.create(local_part="secret", private=True)
     await house.deliver()
 

@@ -61,7 +61,7 @@ async def test_a_page_read_by_its_owner_is_not_shown_to_others(world):
             await world.service.mail.list(inbox.address, Page(), wrong)
 
 
-async def test_a_source_is_the_mail_below_our_trace_fields(world):
+async def test_a_source_is_the_message_preceded_by_our_trace_fields(world):
     inbox, _ = await world.create(local_part="ada")
     message_id = await world.deliver("ADA+x@mail.example.com", "postmaster@mail.example.com")
     _, fields, raw = await world.service.mail.source("ada@MAIL.example.com", message_id)

@@ -356,7 +356,7 @@ def test_these_forms_reach_only_their_own_inbox(path, expected):
 
 @given(st.binary(max_size=300), st.booleans())
 @example(b"@" * 254, True)  # noqa: FBT003
-def test_any_octets_are_a_mailbox_or_a_syntax_error(octets, utf8):
+def test_any_bytes_are_a_mailbox_or_a_syntax_error(octets, utf8):
     try:
         mailbox = parse_path(octets, utf8=utf8)
     except PathSyntaxError:

@@ -163,7 +163,7 @@ def test_bytes_invalid_in_their_charset_are_decoded_in_the_real_charset(octets, 
 
 
 @given(st.binary(max_size=100), st.sampled_from([*sorted(set(charsets._CODECS.values())), "nonsense", ""]))
-def test_any_octets_in_any_charset_give_clean_text(octets, charset):
+def test_any_bytes_in_any_charset_give_clean_text(octets, charset):
     text = charsets.to_text(octets, charset, {})
     text.encode()
     assert "\0" not in text

@@ -87,7 +87,7 @@ def test_plain_mail_is_cheap(size_bytes, content):
     assert not cost.is_cheap(HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", 33_000))
 
 
-def test_quoted_printable_text_is_cheap_unless_it_may_hold_escape_sequences():
+def test_quoted_printable_text_is_cheap_unless_it_may_contain_escape_sequences():
     mail = HEADER + CONTENTS[4] + b"\r\n" + b"Gr=C3=BC=C3=9Fe, =\r\n481 516\r\n" * 80
     assert cost.is_cheap(mail)
     for escaped in (b"=1B$B-!", b"=7e{Dz~}", b"~=7BDz~}", b"~= \r\n{Dz~}"):

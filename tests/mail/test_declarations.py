@@ -48,7 +48,7 @@ from tmpmaild.mail.declarations import MAX_ATTRIBUTE_CHARACTERS, PROPERTIES, Sty
         ("background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent", None),
     ],
 )
-def test_common_declarations_of_mails_are_kept(text, kept):
+def test_common_declarations_of_messages_are_kept(text, kept):
     assert style(text) == (text if kept is None else kept)
     assert_harmless_style(style(text))
     assert style(style(text)) == style(text)

@@ -287,7 +287,7 @@ PART = st.builds(
 
 
 @given(st.lists(PART, max_size=8), st.sampled_from([b"--x--\r\n", b""]))
-def test_attachments_agree_with_delivery_in_any_multipart_and_in_a_mail_of_one_part(parts, end):
+def test_attachments_agree_with_delivery_in_any_multipart_and_in_a_message_of_one_part(parts, end):
     assert_attachments_agree(MIXED + b"".join(parts) + end)
     for part in parts[:1]:
         assert_attachments_agree(part.removeprefix(b"--x\r\n"))
@@ -370,7 +370,7 @@ def test_only_the_requested_images_are_given_with_their_real_type():
         ("image/x-unknown", b"\x89PNG\r\n\x1a\n" + b"\0" * 40),
     ],
 )
-def test_a_part_that_is_not_an_image_by_its_name_and_octets_is_left_out(stated, octets):
+def test_a_part_whose_type_and_content_are_not_those_of_one_image_format_is_left_out(stated, octets):
     assert extracts.images(related(image("a", octets, stated)), ["a"], 1000) == {}
 
 

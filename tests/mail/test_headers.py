@@ -162,7 +162,7 @@ def test_words_in_two_names_of_the_same_charset_are_joined(value, text):
         ("plain", "utf-16", "plain"),
     ],
 )
-def test_octets_are_read_in_the_charset_of_the_mail_if_they_fit(value, charset, text):
+def test_bytes_are_decoded_in_the_charset_of_the_message_if_they_are_valid_in_it(value, charset, text):
     assert headers.in_charset(value, charset) == text
 
 

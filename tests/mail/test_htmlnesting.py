@@ -50,7 +50,7 @@ def test_hiding_ends_where_a_browser_ends_the_element(html):
 
 
 @pytest.mark.parametrize("times", [40_000, 80_000])
-def test_a_mail_too_large_for_a_second_reading_keeps_the_first(times):
+def test_a_message_too_large_to_be_parsed_twice_keeps_its_first_result(times):
     assert words("<p>shown</p><td><div hidden>no</td>" + "<b>x</b>" * times)[:1] == ["shown"]
 
 

@@ -28,7 +28,7 @@ def test_a_message_that_would_cost_too_much_is_partly_read_with_a_warning(name):
     assert mail.body.startswith("first")
 
 
-def test_an_honest_mail_of_290_kb_is_read_whole_and_reading_stops_with_the_budget():
+def test_an_honest_message_of_290_kb_is_read_completely_and_reading_stops_with_the_budget():
     row = '<tr><td style="padding:4px;color:#333">name</td><td>1&nbsp;234</td></tr>\n'
     mail = parsed("<table>" + row * 3800 + "</table><p>last</p>")
     assert mail.warnings == ()

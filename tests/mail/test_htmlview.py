@@ -254,7 +254,7 @@ def test_tag_soup_never_raises_or_yields_forbidden_markup(soup):
         ("<style>.w{width:600px;max-width:100%}</style><table class=w width=600></table>", True),
     ],
 )
-def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(html, is_fitted):
+def test_a_message_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(html, is_fitted):
     page = render(html, {}, remote_images=False).html
     assert ("zoom" in page) is is_fitted
     assert page.endswith('<input type="checkbox" id="size" aria-label="100 %"></body>') is is_fitted
@@ -281,7 +281,7 @@ def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(h
         ("<table width='100%'><tr><td style='padding:5%'><table width=500><tr><td>one</table></table>", 500),
     ],
 )
-def test_padding_counts_where_it_makes_a_mail_wider(html, width):
+def test_padding_counts_where_it_makes_a_message_wider(html, width):
     page = render(html, {}, remote_images=False).html
     assert f"(max-width:{width + 16 - 1}px){{#size" in page  # the limit includes the margins of the body
 
@@ -297,7 +297,7 @@ def test_padding_counts_where_it_makes_a_mail_wider(html, width):
         ("<body style='color:red' dir=ltr><body bgcolor=red>", '<body dir="ltr" style="color:red" bgcolor="red">'),
     ],
 )
-def test_the_body_of_the_mail_is_that_of_the_page(html, tag):
+def test_the_body_of_the_message_becomes_the_body_of_the_page(html, tag):
     assert f"</style>{tag}" in render(html, {}, remote_images=False).html
 
 
@@ -329,7 +329,7 @@ def test_the_body_of_the_mail_is_that_of_the_page(html, tag):
         ("caf&eacute; &lt;b&gt; \u20ac &amp;amp;", "caf\u00e9 &lt;b&gt; \u20ac &amp;amp;"),
     ],
 )
-def test_common_markup_of_mails_is_kept(html, kept):
+def test_common_markup_of_messages_is_kept(html, kept):
     assert kept in body(html)
 
 
@@ -388,7 +388,7 @@ def test_a_small_image_keeps_its_words_on_one_line():
     )
 
 
-def test_a_mail_can_neither_switch_its_view_nor_use_our_ids():
+def test_a_message_can_neither_switch_its_view_nor_use_our_ids():
     page = render(
         "<style>:root:has(#dark:target) p{color:red}</style><p id=dark><a href='#light'>x", {}, remote_images=False
     )
@@ -409,7 +409,7 @@ def test_remote_images_wait_until_they_are_requested():
     assert_harmless(asked)
 
 
-def test_remote_images_are_counted_wherever_the_mail_has_them():
+def test_remote_images_are_counted_wherever_the_message_has_them():
     html = (
         "<body background=https://x.example/0><img src=https://x.example/1><img src=//x.example/2 width=1 height=1>"
         "<table background=http://x.example/3><td style='background:url( \"https://x.example/4\")'>"
@@ -470,7 +470,7 @@ def test_a_large_style_sheet_leaves_steps_for_the_structure_and_the_style_attrib
         *[f"<i>x</i> &lt;{one * 50_000}" for one in "\x80\xa0\xad\xbf"],
     ],
 )
-def test_a_mail_that_costs_too_much_is_shown_as_text(html):
+def test_a_message_that_costs_too_much_is_shown_as_text(html):
     page = body(html)
     assert "This is its text" in page
     assert page.split("<pre>\n")[1].startswith("x &lt;" if "<p>" not in html else "x\n\n&lt;")

@@ -85,7 +85,7 @@ PIECES = st.sampled_from(
 
 @pytest.mark.parametrize("decode", [japanese.iso_2022_jp, japanese.euc_jp])
 @given(st.lists(PIECES, max_size=20).map(b"".join) | st.binary(max_size=60))
-def test_any_octets_are_decoded(decode, octets):
+def test_any_bytes_are_decoded(decode, octets):
     text, is_sound = decode(octets)
     text.encode()
     assert is_sound == ("\ufffd" not in text)

@@ -47,7 +47,7 @@ mails = st.lists(
 
 @given(st.lists(mails, max_size=5))
 @example([b"", b"\n", b"\n\n", b"From \n\nFrom x", b">From ", b"a\r\n\r\n", b"no line end"])
-def test_all_mails_are_read_back_as_they_are(tmp_path_factory, some):
+def test_all_messages_are_read_back_unchanged(tmp_path_factory, some):
     path = tmp_path_factory.getbasetemp() / "test_mbox"
     octets = b"".join(mbox.entry(full(), mail) for mail in some)
     assert read_back(path, octets) == list(map(expected, some))

@@ -39,7 +39,7 @@ def assert_clean(mail):
 
 
 @pytest.mark.parametrize("path", MAILS, ids=[path.stem for path in MAILS])
-def test_a_mail_is_read_as_expected_with_any_line_ends(path):
+def test_a_message_is_parsed_as_expected_with_any_line_ends(path):
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     raw = path.read_bytes()
     mail, other = read(raw), read(raw.replace(b"\r\n", b"\n"))
@@ -87,7 +87,7 @@ def test_many_texts_of_one_message_share_a_limit():
 
 
 @pytest.mark.parametrize("path", MAILS, ids=[path.stem for path in MAILS])
-def test_a_mail_cut_off_anywhere_is_still_read(path):
+def test_a_message_that_is_cut_off_anywhere_is_still_parsed(path):
     raw = path.read_bytes()
     for length in range(0, len(raw), max(1, len(raw) // 40)):
         assert_clean(read(raw[:length]))
@@ -163,7 +163,7 @@ TOKENS = st.sampled_from(
 
 
 @given(st.sampled_from([b"", MIXED, HTML]), st.binary(max_size=500) | st.lists(TOKENS, max_size=60).map(b"".join))
-def test_any_octets_are_a_mail(start, rest):
+def test_any_bytes_are_parsed_as_a_message(start, rest):
     assert_clean(read(start + rest))
 
 

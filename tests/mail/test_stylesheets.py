@@ -153,5 +153,5 @@ def test_reading_a_sheet_stops_with_the_budget():
         ("type=text/less media=screen", None),
     ],
 )
-def test_a_style_element_has_media_if_it_holds_css(attributes, media):
+def test_a_style_element_has_media_if_it_contains_css(attributes, media):
     assert media_of(attributes_of(attributes)) == media

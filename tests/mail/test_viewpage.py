@@ -43,5 +43,5 @@ def test_the_page_is_laid_out_in_the_mode_of_the_mail(doctype, is_standard, has_
         ("<p style='color:#000'>x", False),
     ],
 )
-def test_a_mail_that_is_dark_by_design_is_not_inverted_for_dark_readers(html, is_dark):
+def test_a_message_that_is_dark_by_design_is_not_inverted_in_the_dark_view(html, is_dark):
     assert ("invert" in render(html, {}, remote_images=False).html) != is_dark

@@ -39,7 +39,7 @@ async def test_a_client_with_past_use_is_served_before_a_client_with_present_use
 
 
 @pytest.mark.parametrize("fresh", ["198.51.100.{}", "2001:db8:1:{:x}::/64"])
-async def test_a_new_address_for_each_mail_gives_no_advantage_over_other_networks(scheduler, time, fresh):
+async def test_a_new_address_for_each_message_gives_no_advantage_over_other_networks(scheduler, time, fresh):
     scheduler.usage.charge(VICTIM, 0.1)
     scheduler.usage.charge(fresh.format(250), 0.2)
     async with crowd(scheduler, time) as gathered:

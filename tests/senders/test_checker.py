@@ -126,7 +126,7 @@ async def test_a_message_that_was_not_checked_is_checked_when_it_is_read(harness
 
 
 @pytest.mark.both_engines
-async def test_no_verdict_is_stored_for_an_inbox_deleted_before_the_dns_response(harness, zones):
+async def test_no_verdict_is_stored_if_the_message_or_its_inbox_ends_before_the_dns_response(harness, zones):
     deleted, ended, expired = [await harness.create(name) for name in ("deleted", "ended", "expired")]
     answers = anyio.Event()
 
@@ -209,7 +209,7 @@ async def test_the_messages_of_the_busiest_client_are_dropped_first(harness, mon
     assert harness.figure("senders_left_out_total") == 1
 
 
-async def test_a_message_waits_once_for_each_inbox_that_may_hold_it_within_bounds(harness):
+async def test_a_message_is_queued_once_for_each_of_its_inboxes_and_the_queue_is_limited(harness):
     asked = harness.checker
     for address in ("ada@mail.example.com", "ada@mail.example.com", "bob@mail.example.com"):
         assert asked.enqueue(address, "msg_1", "192.0.2.1")
@@ -259,7 +259,7 @@ async def test_a_dead_resolver_does_not_prevent_the_end_of_a_check_or_of_the_dae
     assert anyio.current_time() - begun < PATIENCE_SECONDS
 
 
-async def test_mail_of_any_size_is_checked(harness, signer, zones):
+async def test_a_message_of_several_megabytes_is_checked(harness, signer, zones):
     zones.set(ZONE + signer.zone)
     # Set the clock to the real time, because a signature contains its creation time.
     harness.clock.now_ms = int(time.time() * 1000)

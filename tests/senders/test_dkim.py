@@ -174,7 +174,7 @@ def _in_strings(text):
 
 
 @pytest.mark.parametrize(("record", "result", "reason"), KEYS)
-def test_a_bad_key_has_a_reason(checked, signer, record, result, reason):
+def test_a_key_record_is_accepted_or_refused_with_a_reason(checked, signer, record, result, reason):
     found = only(checked(signer.sign(), _key(record.replace("{key}", signer.public))))
     assert found.result == result
     assert found.reason.startswith(reason), found.reason
@@ -207,7 +207,7 @@ def test_rsa_keys_have_at_most_4096_bits(checked, bits, result):
     assert only(checked(signer.sign(), signer.zone)).result == result
 
 
-def test_only_the_first_five_of_a_thousand_signatures_are_checked(checked, signer, zones):
+def test_only_the_first_five_of_many_signatures_are_checked(checked, signer, zones):
     signature = signer.sign(RAW)[: -len(RAW)]
     many = b"".join(b"DKIM-Signature: v=1; d=n%d.example\r\n" % number for number in range(900))
     found, _ = checked(signature * 4 + many + RAW)

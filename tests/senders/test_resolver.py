@@ -51,7 +51,7 @@ def test_a_name_that_is_not_ascii_is_not_queried(zones):
     assert zones.asked == []
 
 
-def test_responses_are_cached_for_their_time_to_live(zones, monkeypatch):
+def test_responses_are_cached_for_their_time_to_live_within_bounds(zones, monkeypatch):
     now = [1000.0]
     asking = Resolver(zones.place)
     zones.set(text_record("short.example", "a", ttl=1) + text_record("long.example", "a", ttl=99_999))
@@ -87,7 +87,7 @@ def test_the_number_of_cached_names_is_limited(zones, monkeypatch):
     assert len(zones.asked) == before + 2 * queries
 
 
-def test_an_answer_with_many_short_records_is_not_cached(zones):
+def test_a_response_with_many_short_records_is_not_cached(zones):
     zones.set("".join(f"x.example. 60 IN MX {number} x.\n" for number in range(100)))
     asking = Resolver(zones.place)
     assert len(asking.query("x.example", "MX", soon()).values) == 100

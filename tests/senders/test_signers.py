@@ -75,7 +75,7 @@ def served():
 
 
 @pytest.mark.parametrize("name", SIGNERS)
-def test_a_signer_authenticates_a_message_alone_or_not(served, name):
+def test_the_signature_of_each_service_gets_the_expected_verdict(served, name):
     signer, place = served
     form, covered, expected = SIGNERS[name]
     names = covered.lower().encode().split(b":")

@@ -49,7 +49,7 @@ def scenarios():
 
 @pytest.mark.parametrize("name", openspf.SCENARIOS)
 def test_openspf(scenarios, subtests, name):
-    """Queries the resolver over a socket; the system tests run the openspf suite with whole daemons."""
+    """Every case of the openspf suite, with a resolver that is queried over a socket."""
     scenario = openspf.SCENARIOS[name]
     scenarios.set(scenario)
     for title, case in scenario["tests"].items():

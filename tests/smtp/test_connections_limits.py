@@ -1,4 +1,4 @@
-"""Refusals and disconnections by the server: connection counts, memory, full disks and internal errors."""
+"""Refusals and disconnections by the server: connection counts, blocks, memory and internal errors."""
 
 import asyncio
 import re
@@ -70,7 +70,7 @@ async def test_memory_for_a_declared_size_is_reserved_at_the_start(serve):
         assert (await second.say("DATA"))[0].startswith("354")
 
 
-async def test_memory_for_a_declared_size_is_released_if_the_mail_does_not_arrive(serve):
+async def test_memory_for_a_declared_size_is_released_if_the_message_does_not_arrive(serve):
     async with serve(max_inflight_bytes=100_000) as house:
         client = await house.connect()
         await client.reply()
@@ -101,7 +101,7 @@ async def test_one_client_may_use_half_of_the_memory_and_a_second_client_the_res
             assert (await client.say("\r\n."))[0][:3] == answer
 
 
-async def test_full_memory_differs_from_a_full_disk_in_reply_log_and_metrics(serve, caplog):
+async def test_full_memory_has_its_own_reply_log_line_and_metric(serve, caplog):
     caplog.set_level("INFO", "tmpmaild.smtp.connections")
     async with serve(max_inflight_bytes=100_000) as house:
         client = await house.at_data()
@@ -132,7 +132,7 @@ class Slow:
         return await self._deliverer.deliver(*mail)
 
 
-async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serve):
+async def test_a_message_counts_until_it_is_stored_even_if_its_client_has_disconnected(serve):
     async with serve(wrap=Slow) as house:
         client = await house.at_data()
         client.write(b"x" * (ALLOWANCE_BYTES + 50_000) + b"\r\n.\r\n")

@@ -225,7 +225,7 @@ def test_no_reply_is_sent_during_an_open_request():
     assert conversation.input.waiting_bytes == 6 * 2000
 
 
-def test_a_dropped_mail_is_refused_at_its_end_and_later_commands_are_read_at_once():
+def test_a_dropped_message_is_refused_at_its_end_and_later_commands_are_read_at_once():
     world = World()
     start = ("MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
     world.say("EHLO c", *start, "hello")
@@ -244,7 +244,7 @@ def test_a_dropped_mail_is_refused_at_its_end_and_later_commands_are_read_at_onc
 # State
 
 
-def test_a_client_that_disconnects_has_missed_a_reply_before_its_sender_and_after_its_recipient():
+def test_a_disconnection_is_recorded_before_mail_and_after_rcpt():
     world, after = World(), []
     for line in ("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"):
         world.say(line)

@@ -181,7 +181,7 @@ def test_nothing_is_kept_beyond_the_limit(octet):
     assert octet != b"x" or reader.held_bytes < 10
 
 
-def test_a_mail_of_several_times_the_limit_is_endless():
+def test_a_message_of_several_times_the_limit_is_endless():
     reader = DataReader(MAX_BYTES)
     reader.feed(b"x" * (4 * MAX_BYTES))
     assert not reader.endless
@@ -189,7 +189,7 @@ def test_a_mail_of_several_times_the_limit_is_endless():
     assert reader.endless
 
 
-def test_the_end_of_a_dropped_mail_is_found():
+def test_the_end_of_a_dropped_message_is_found():
     reader = DataReader(MAX_BYTES)
     reader.feed(b"hello\r\n.")
     reader.drop()

@@ -26,7 +26,7 @@ async def test_an_unknown_address_exists_after_its_first_message(catch_all):
         assert not inbox.private
 
 
-async def test_rcpt_alone_creates_nothing(catch_all):
+async def test_rcpt_without_a_message_creates_nothing(catch_all):
     async with catch_all() as (house, client):
         said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "RSET")
         assert said[1] == str(replies.RECIPIENT_OK)
@@ -78,7 +78,7 @@ async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail
 
 
 @pytest.mark.parametrize(("names", "answer"), [(("john",), "550 5.1.1"), (("john", "abc"), "250 2.0.0")])
-async def test_an_address_created_and_gone_before_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
+async def test_an_address_created_and_deleted_before_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
     async def gone(*_):
         return None
 

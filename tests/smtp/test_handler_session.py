@@ -60,7 +60,7 @@ async def test_an_inbox_created_by_a_message_also_shows_the_session(talk):
         assert (await house.service.mail.list("abc@ours.test", Page())).messages
 
 
-async def test_any_octets_are_kept_and_line_feeds_get_their_carriage_return(serve):
+async def test_any_bytes_are_kept_and_line_feeds_get_their_carriage_return(serve):
     async with serve() as house:
         client = await house.at_data()
         client.write(bytes(range(256)) + b"\n..b\n.c\r\n.\r\n")

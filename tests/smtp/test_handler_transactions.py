@@ -176,7 +176,7 @@ class Sender:
             self.refusals.append(f"{reply[:9]} at the dot")
 
 
-async def test_every_acknowledged_mail_of_forty_senders_is_on_disk_exactly_once(serve, clock):
+async def test_every_acknowledged_message_of_forty_senders_is_on_disk_exactly_once(serve, clock):
     old, others = [f"old{n}" for n in range(8)], [f"inbox{n}" for n in range(16)]
     async with serve(names=old, limits={"max_messages_per_inbox": 10}) as house:
         clock.advance(seconds=1800)

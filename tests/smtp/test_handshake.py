@@ -1,4 +1,4 @@
-"""Mail over TLS: clear text sent before the handshake is ignored, and a failed handshake leaves no session behind."""
+"""Mail over TLS: commands sent in clear text after STARTTLS have no effect; a failed handshake leaves no session."""
 
 import asyncio
 import gc

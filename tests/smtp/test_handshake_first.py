@@ -18,7 +18,7 @@ async def connect(house, context):
     return await house.connect(ssl=context, server_hostname="localhost")
 
 
-async def test_a_mail_is_received_over_tls_and_starttls_is_not_offered(serve, certificate):
+async def test_a_message_is_received_over_tls_and_starttls_is_not_offered(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True) as house:
         client = await connect(house, theirs)

@@ -23,7 +23,7 @@ def test_the_bounds_are_kept_and_all_memory_is_returned(steps):
     assert not memory._shares
 
 
-def test_an_allowance_is_free_and_octets_beyond_the_declared_size_are_charged():
+def test_an_allowance_is_free_and_bytes_beyond_the_declared_size_are_charged():
     memory = MailMemory(0, 0)
     account = MemoryAccount(memory, "a")
     assert account.hold(ALLOWANCE_BYTES)

@@ -61,7 +61,7 @@ async def test_the_greeting_waits_for_the_header_however_it_is_split(serve):
         assert (await client.reply()).startswith(GREETING)
 
 
-async def test_octets_sent_with_the_header_are_read_after_it(serve):
+async def test_bytes_sent_with_the_header_are_read_after_it(serve):
     async with serve(trusted_proxies=PROXY) as house:
         client = await through_proxy(house, HEADER + b"NOOP\r\n" + HEADER + b"QUIT\r\n")
         assert (await client.replies(4))[1:] == [str(replies.OK), str(replies.UNKNOWN_COMMAND), str(replies.BYE)]

@@ -76,7 +76,7 @@ NEXT = {
 
 
 @pytest.mark.parametrize(("header", "client"), GOOD)
-def test_a_header_names_the_client_and_ends_before_what_follows(header, client):
+def test_a_header_names_the_client_and_does_not_include_the_data_after_it(header, client):
     found = {behind: parse_proxy_header(header + following) for behind, following in NEXT.items()}
     assert found == dict.fromkeys(NEXT, ProxyHeader(client, len(header)))
 

@@ -132,7 +132,7 @@ async def test_a_client_that_never_reads_the_last_reply_is_dropped(serve):
 # Clients that waste time
 
 
-async def test_an_idle_client_is_refused(talk):
+async def test_an_idle_client_is_disconnected(talk):
     async with talk() as (house, client):
         house.server.close_idle(house.server.connections.loop.time() + 250)
         assert await client.say("NOOP") == [str(replies.OK)]

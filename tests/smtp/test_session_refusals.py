@@ -27,7 +27,7 @@ async def ended(house):
     await house.until(lambda: not house.server.connections.open)
 
 
-async def test_a_refused_unknown_recipient_is_kept_as_it_was_written(talk, clock):
+async def test_a_refused_recipient_is_recorded_as_it_was_written(talk, clock):
     async with talk(keep_refusals=True) as (house, client):
         await client.say(
             "MAIL FROM:<a@example.com>", "RCPT TO:<No.One@ours.test>", "RCPT TO:<abc@other.test>", "RCPT TO:<>"
@@ -42,14 +42,14 @@ async def test_a_refused_unknown_recipient_is_kept_as_it_was_written(talk, clock
         assert (newest.client, newest.at_ms) == ("127.0.0.1", clock())
 
 
-async def test_a_mail_that_is_too_large_is_kept(serve):
+async def test_the_refusal_of_a_message_that_is_too_large_is_recorded(serve):
     async with serve(keep_refusals=True, max_message_bytes=1024) as house:
         client = await house.at_data()
         await client.say("x" * 900 + "\r\n" + "x" * 900 + "\r\n.")
         assert kept(house) == [("the end of the mail", "552 5.3.4 Message too big")]
 
 
-async def test_no_secret_is_kept_and_no_more_than_a_hundred(talk):
+async def test_no_secret_is_recorded_and_at_most_a_hundred_refusals_are_kept(talk):
     async with talk(keep_refusals=True) as (house, client):
         await client.say("AUTH PLAIN c2VjcmV0", "c2VjcmV0", "MAIL FROM:<a@example.com>")
         secretless = [("AUTH", "502 5.5.1 Command not implemented"), ("", "500 5.5.2 Command not recognized")]
@@ -58,7 +58,7 @@ async def test_no_secret_is_kept_and_no_more_than_a_hundred(talk):
         assert kept(house) == secretless[1:] + [("RCPT TO:<no-one@ours.test>", "550 5.1.1 No such address here")] * 99
 
 
-async def test_a_client_that_disconnects_because_auth_is_missing_is_kept(talk):
+async def test_a_client_that_disconnects_without_a_message_is_recorded(talk):
     async with talk(keep_refusals=True) as (house, client):
         await client.say("QUIT")
         await ended(house)
@@ -66,7 +66,7 @@ async def test_a_client_that_disconnects_because_auth_is_missing_is_kept(talk):
         assert kept(house) == [("EHLO", text)]
 
 
-async def test_a_client_that_disconnects_during_its_message_is_kept_but_not_after_it(talk):
+async def test_a_client_that_disconnects_during_its_message_but_not_after_it_is_recorded(talk):
     async with talk(keep_refusals=True) as (house, client):
         await client.deliver("abc")
         await client.say("QUIT")
@@ -77,7 +77,7 @@ async def test_a_client_that_disconnects_during_its_message_is_kept_but_not_afte
 
 
 @pytest.mark.parametrize("tls_first", [False, True], ids=["starttls", "tls first"])
-async def test_a_client_that_does_not_trust_the_certificate_is_kept(serve, certificate, tls_first):
+async def test_a_client_that_does_not_trust_the_certificate_is_recorded(serve, certificate, tls_first):
     async with serve(keep_refusals=True, tls=certificate[0], tls_first=tls_first) as house:
         with pytest.raises(ssl.SSLError):
             await asyncio.to_thread(distrust, house.address, tls_first)
@@ -88,7 +88,7 @@ async def test_a_client_that_does_not_trust_the_certificate_is_kept(serve, certi
         assert reason.endswith("UNKNOWN_CA: the client does not trust the certificate")
 
 
-async def test_a_client_that_leaves_right_after_the_handshake_is_kept(serve, certificate):
+async def test_a_client_that_disconnects_right_after_the_handshake_is_recorded(serve, certificate):
     ours, theirs = certificate
     async with serve(keep_refusals=True, tls=ours, tls_first=True) as house:
         client = await house.connect(ssl=theirs, server_hostname="localhost")

@@ -41,7 +41,7 @@ def listed(body_bytes):
     ],
     ids=["as long as a cut one", "longer", "both fit", "the second does not", "room that a cut one leaves"],
 )
-def test_a_body_is_whole_if_it_fits_the_rest_of_the_page(sizes, room_bytes, whole):
+def test_a_body_is_complete_if_it_fits_into_the_rest_of_the_page(sizes, room_bytes, whole):
     assert [is_whole for _, is_whole in bodies_to_read(map(listed, sizes), room_bytes)] == whole
 
 

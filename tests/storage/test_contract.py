@@ -90,7 +90,7 @@ async def test_a_body_in_the_source_is_listed_like_any_other(engine, text):
     assert (message.body, message.truncated) == (text[:1024], len(text) > 1024)
 
 
-async def test_a_mail_without_a_from_field_is_from_the_envelope(engine):
+async def test_a_message_without_a_from_field_has_the_sender_of_the_envelope(engine):
     inbox = await engine.inbox("ada")
     mail = new_mail(inbox)
     parsed = type(mail.parsed)("", "", "s", "b", None, (), (), ())

@@ -13,7 +13,7 @@ from tmpmaild.storage.keys import MAX_KEY, is_message_id, message_id_of
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
 
 
-async def test_the_octets_of_an_inbox_and_of_its_creator_are_free_again(open_engine):
+async def test_the_bytes_of_an_inbox_and_of_its_creator_are_free_again(open_engine):
     async with open_engine(
         max_share_per_creator=0.01, max_bytes=100_000_000, max_bytes_per_inbox=600_000
     ) as engine:  # each client's share is 1,000,000 bytes
@@ -30,7 +30,7 @@ async def test_the_octets_of_an_inbox_and_of_its_creator_are_free_again(open_eng
         assert (await engine.find("first")).full
 
 
-async def test_a_mail_deleted_by_one_recipient_is_kept_for_the_others(engine):
+async def test_a_message_deleted_by_one_recipient_is_kept_for_the_others(engine):
     inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
     recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
     await engine.add(*inboxes, recipients=recipients, body="x" * 100_000)
@@ -89,7 +89,7 @@ async def test_pages_read_while_mail_is_deleted_show_the_rest_once(open_engine):
         assert [message_id for message_id in seen if message_id in stored] == stored[::-1]
 
 
-async def test_changes_by_holders_are_reported_before_the_response(open_engine):
+async def test_changes_by_owners_are_reported_before_the_response(open_engine):
     async with open_engine(max_messages_per_inbox=3) as engine:
         inbox = await engine.inbox("ada")
         stored = [await engine.add(inbox) for _ in range(3)]

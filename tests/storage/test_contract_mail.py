@@ -12,7 +12,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from .conftest import LIFETIME_MS, fill_up
 
 
-async def test_one_full_recipient_refuses_the_mail_for_all(open_engine):
+async def test_one_full_recipient_refuses_the_message_for_all(open_engine):
     async with open_engine(max_messages_per_inbox=1) as engine:
         full, empty = await engine.inbox("full"), await engine.inbox("empty")
         await engine.add(full)
@@ -71,14 +71,14 @@ async def test_an_inbox_in_which_no_message_fits_is_full_from_the_start(open_eng
         assert ((await engine.find("ada")).full, (await engine.find("bob")).full) == (True, False)
 
 
-async def test_tiny_mails_fill_an_inbox_by_their_stored_size_rather_than_their_text(open_engine):
+async def test_tiny_messages_fill_an_inbox_by_their_stored_size_rather_than_their_text(open_engine):
     async with open_engine(max_bytes_per_inbox=1_000_000, max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         assert 100 < await fill_up(engine, inbox) < 400
         assert (await engine.find("ada")).full
 
 
-async def test_a_client_with_many_tiny_mails_uses_up_its_share_and_not_the_storage(open_engine):
+async def test_a_client_with_many_tiny_messages_uses_up_its_share_and_not_the_storage(open_engine):
     """The cap is 20 MiB and the client's share is 5 % of it, so other clients still receive mail."""
     limits = {"max_bytes": 20 * 1024 * 1024, "max_share_per_creator": 0.05, "reserve_bytes": 1024 * 1024}
     async with open_engine(**limits) as engine:
@@ -119,7 +119,7 @@ async def test_a_creator_has_one_share_for_all_its_inboxes(open_engine):
         await engine.add(await engine.inbox("later", creator="192.0.2.1"), raw=b"x" * 950_000)
 
 
-async def test_many_mails_with_many_recipients_at_once_reach_all_of_them(open_engine):
+async def test_many_messages_with_many_recipients_at_once_reach_all_of_them(open_engine):
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
         inboxes = [await engine.inbox(f"box{number}") for number in range(100)]
         message_ids = await asyncio.gather(*(engine.add(*inboxes) for _ in range(30)))

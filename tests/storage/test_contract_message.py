@@ -57,7 +57,7 @@ async def test_an_empty_message_is_read_as_an_empty_message(engine):
 
 
 @pytest.mark.parametrize(("up_to_bytes", "complete"), [(ANY_SIZE, True), (1000, True), (999, False), (0, False)])
-async def test_the_texts_of_a_mail_above_the_requested_size_are_not_read(engine, up_to_bytes, complete):
+async def test_the_texts_of_a_message_above_the_requested_size_are_not_read(engine, up_to_bytes, complete):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000, html="<p>", body="Hello")
     _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)
     assert (full.complete, full.message.truncated) == (complete, not complete)
@@ -134,7 +134,7 @@ async def test_texts_of_messages_that_are_not_in_the_inbox_are_left_out(engine):
         assert await engine.storage.read_texts(inbox_id, wanted, 10) == ()
 
 
-async def test_texts_of_many_large_mails_come_all_together(engine):
+async def test_texts_of_many_large_messages_are_returned_together(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox, body=f"{number} ", raw=b"x" * 700_000) for number in range(10)]
     texts = await engine.storage.read_texts(inbox.id, stored, 100)
@@ -144,7 +144,7 @@ async def test_texts_of_many_large_mails_come_all_together(engine):
 
 
 @pytest.mark.parametrize("octets", [OCTETS, b"", OCTETS * 40_000], ids=["few", "none", "ten megabytes"])
-async def test_a_source_is_the_octets_as_they_came(engine, octets):
+async def test_a_source_is_the_bytes_as_received(engine, octets):
     inbox = await engine.inbox("ada")
     message_id = await engine.add(inbox, raw=octets, body="", recipients=("Ada+Ünï@MAIL.example.com",))
     found, read_ = await read(engine, "ada", message_id, source=True)

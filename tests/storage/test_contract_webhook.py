@@ -94,7 +94,7 @@ async def test_no_event_is_pending_after_a_reported_message_was_deleted(engine):
     assert await _waiting(engine, "ada", stored) == ["later"]
 
 
-async def test_pages_of_webhooks_are_in_the_order_of_inboxes_and_hold_those_that_have_expired(engine):
+async def test_pages_of_webhooks_are_in_the_order_of_inboxes_and_include_expired_inboxes(engine):
     inboxes = [await engine.inbox(f"box{number}", lifetime_ms=LIFETIME_MS + number) for number in range(7)]
     for inbox in inboxes[::2]:
         await _set(engine, inbox)

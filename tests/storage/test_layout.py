@@ -76,7 +76,7 @@ octets = st.integers(0, 200) | st.integers(3000, 5000) | st.integers(0, 60_000)
     mails=st.lists(st.tuples(octets, octets, st.booleans(), st.integers(1, 5)), min_size=1, max_size=60),
     deleted=st.sets(st.integers(0, 60)),
 )
-def test_a_mail_is_never_charged_less_than_its_stored_size(tmp_path_factory, mails, deleted):
+def test_a_message_is_never_charged_less_than_its_stored_size(tmp_path_factory, mails, deleted):
     made = Table(tmp_path_factory.mktemp("layout") / "mail.db")
     with closing(made.connection):
         for raw_bytes, body_bytes, has_html, recipients in mails:
@@ -89,7 +89,7 @@ def test_a_mail_is_never_charged_less_than_its_stored_size(tmp_path_factory, mai
         assert made.used_bytes() <= made.charged_bytes() + SPARE_PAGES * PAGE_BYTES
 
 
-def test_tiny_mails_that_stand_alone_in_their_pages_after_a_delete_are_charged_enough(table):
+def test_tiny_messages_that_are_alone_in_their_pages_after_a_deletion_are_charged_enough(table):
     for number in range(1500):
         table.add(5 + number % 5, raw=b"x" * 40, body="")
     assert table.used_bytes() <= table.charged_bytes() <= 1.25 * table.used_bytes()
@@ -108,7 +108,7 @@ def test_a_large_message_is_charged_little_more_than_its_pages(table):
     assert table.used_bytes() <= cost_bytes <= table.used_bytes() + 2 * PAGE_BYTES
 
 
-def test_exactly_the_charged_octets_are_given_back(table):
+def test_exactly_the_charged_bytes_are_given_back(table):
     sizes = [0, 40, 5000, 123_456]
     costs = [table.add(5, 6, raw=b"x" * size) for size in sizes]
     execute = table.connection.execute
@@ -143,7 +143,7 @@ def worst_mail(size_bytes):
     return mail + b"z" * (size_bytes - len(mail))
 
 
-def test_two_of_the_largest_mails_fit_an_inbox_by_default():
+def test_two_of_the_largest_messages_fit_into_an_inbox_by_default():
     raw = worst_mail(Smtp().max_message_bytes)
     parsed = mime.parse(raw)
     assert isinstance(parsed.body, str)

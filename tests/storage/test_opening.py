@@ -147,7 +147,7 @@ async def test_foreign_tables_and_views_do_not_matter(open_engine, path):
         pass
 
 
-async def test_a_file_that_is_whole_is_opened_after_an_unclean_stop(open_engine, path):
+async def test_an_undamaged_file_is_opened_after_an_unclean_stop(open_engine, path):
     async with open_engine():
         assert not is_clean(path)
     assert is_clean(path)

@@ -15,7 +15,7 @@ from tmpmaild.storage.sqlite.layout import INSERTED, MAX_ROWS, MessageColumns, f
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 9, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])
-async def test_each_mail_of_a_batch_is_stored_once(open_engine, count):
+async def test_each_message_of_a_batch_is_stored_once(open_engine, count):
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         # The messages are queued while the writer is busy creating an inbox, so they share a batch.

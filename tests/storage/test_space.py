@@ -28,7 +28,7 @@ def connection(path):
         yield opened
 
 
-def test_the_disk_is_checked_after_many_octets_and_while_there_is_no_room(path, connection, seconds):
+def test_the_disk_is_checked_after_many_bytes_and_while_there_is_no_room(path, connection, seconds):
     space = DiskSpace(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB, monotonic=seconds)
     connection.execute("INSERT INTO t VALUES (zeroblob(?))", (1000 * KIB,))
     for written_bytes, has_room in ((10, True), (50 * KIB, False)):

@@ -180,7 +180,7 @@ async def test_a_connection_closed_without_a_response_is_an_error():
     assert await call_loopback(receiver) == Outcome(reason="connection")  # nothing is listening any more
 
 
-async def test_a_target_that_never_responds_delays_only_one_call():
+async def test_a_call_to_a_target_that_never_responds_times_out():
     async def stay_silent(*_):
         await asyncio.Event().wait()
 
@@ -188,7 +188,7 @@ async def test_a_target_that_never_responds_delays_only_one_call():
         assert await call_loopback(receiver, caller=Caller(call_seconds=0.2)) == Outcome(reason="timeout")
 
 
-async def test_a_target_that_does_not_read_delays_only_one_call():
+async def test_a_call_to_a_target_that_does_not_read_times_out():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         port = deaf.getsockname()[1]
         caller = Caller(call_seconds=0.2)

@@ -240,7 +240,7 @@ async def test_two_daemons_that_lease_the_same_webhooks_get_different_webhooks(t
     assert list(await first.storage.list_webhooks()) == []
 
 
-async def test_a_daemon_of_1_0_2_and_this_one_take_no_webhook_from_each_other(two):
+async def test_a_daemon_of_1_0_2_and_a_current_one_never_lease_the_same_webhook(two):
     first, second = two
     inbox = await first.inbox("ada")
     webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
