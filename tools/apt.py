@@ -43,9 +43,9 @@ def build(folder: Path, root: Path, key: str) -> Path:
 def stanza(package: Path, root: Path) -> str:
     """Return a package's entry for the package index."""
     control = subprocess.run(["dpkg-deb", "--field", package], check=True, capture_output=True, encoding="utf-8").stdout  # noqa: S603, S607 - ours
-    octets = package.read_bytes()
-    sha256 = hashlib.sha256(octets).hexdigest()
-    return f"{control}Filename: {package.relative_to(root)}\nSize: {len(octets)}\nSHA256: {sha256}\n"
+    content = package.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    return f"{control}Filename: {package.relative_to(root)}\nSize: {len(content)}\nSHA256: {sha256}\n"
 
 
 def _write_index(folder: Path, text: str) -> None:

@@ -215,8 +215,8 @@ def _copy(source: str | Path, target: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    octets = text.encode()
-    path.write_bytes(gzip.compress(octets, 9, mtime=0) if path.suffix == ".gz" else octets)
+    content = text.encode()
+    path.write_bytes(gzip.compress(content, 9, mtime=0) if path.suffix == ".gz" else content)
 
 
 def _output(*command: str) -> str:

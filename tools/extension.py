@@ -32,7 +32,7 @@ def files(browser: str, source: Path = SOURCE) -> dict[str, bytes]:
     """Return the archive's files by name."""
     paths = (path for path in source.rglob("*") if path.is_file())
     named = {path.relative_to(source).as_posix(): path.read_bytes() for path in paths}
-    packed = {name: octets for name, octets in named.items() if name.partition("/")[0] not in _NOT_PACKED}
+    packed = {name: content for name, content in named.items() if name.partition("/")[0] not in _NOT_PACKED}
     return packed | {"manifest.json": json.dumps(manifest(browser, source), indent=2).encode()}
 
 

@@ -116,7 +116,7 @@ async def ask(config, *request):
 
 def take_octets(config):
     with control.request(config, "hand_over") as answer:
-        return [sum(map(len, answer.octets(line["octets"]))) for line in answer.lines()]
+        return [sum(map(len, answer.read_bytes(line["octets"]))) for line in answer.lines()]
 
 
 async def begun(config, octets, **options):

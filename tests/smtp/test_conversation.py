@@ -15,7 +15,7 @@ from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recip
 MAX_MESSAGE_BYTES = 3000
 DOMAINS = ("ours.test", "second.test")
 KNOWN = {"abc@ours.test", "def@ours.test"}
-REPLIES = {reply.octets for reply in vars(replies).values() if isinstance(reply, replies.Reply)}
+REPLIES = {reply.encoded for reply in vars(replies).values() if isinstance(reply, replies.Reply)}
 LINE = re.compile(rb"(\d{3})[ -][ -~]*")
 
 

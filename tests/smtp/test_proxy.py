@@ -53,7 +53,7 @@ async def test_the_greeting_waits_for_the_header_however_it_is_split(serve):
         client = await house.connect()
         for octet in HEADER[:-1]:
             client.write(bytes([octet]))
-        await house.until(lambda: [len(one.octets) for one in house.server.connections.open] == [len(HEADER) - 1])
+        await house.until(lambda: [len(one.received) for one in house.server.connections.open] == [len(HEADER) - 1])
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
                 await client.reader.read(1)

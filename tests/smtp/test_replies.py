@@ -119,4 +119,4 @@ def test_the_codes_of_a_reply_are_of_one_class(name):
     assert code[0] == "3" or [one.partition(".")[0] for one in enhanced] == [code[0]]
     assert code[0] == "5" or name not in MISTAKES
     assert REPLIES[name].is_positive == (code[0] in "23")
-    assert REPLIES[name].octets == f"{REPLIES[name]}\r\n".encode()
+    assert REPLIES[name].encoded == f"{REPLIES[name]}\r\n".encode()

@@ -24,8 +24,8 @@ class Zones(zones.Zones):
         self.asked.append((question.name.to_text(omit_final_dot=True), dns.rdatatype.to_text(question.rdtype)))
         return super().answer(query)
 
-    def sent(self, octets):
-        return self.spoil(octets)
+    def sent(self, wire):
+        return self.spoil(wire)
 
 
 def silent():

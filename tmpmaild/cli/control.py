@@ -58,7 +58,7 @@ class Response:
                 return
             yield line
 
-    def octets(self, count: int) -> Iterator[bytes]:
+    def read_bytes(self, count: int) -> Iterator[bytes]:
         """Yield the raw bytes that follow a line of the response."""
         while count:
             with _talking(self._patience_seconds):
@@ -197,7 +197,7 @@ def backup(config: Config, file: Path) -> int:
     """
     with _new_file(file) as copy, request(config, "backup") as response:
         for line in response.lines():
-            for part in response.octets(msgspec.convert(line["octets"], int)):
+            for part in response.read_bytes(msgspec.convert(line["octets"], int)):
                 copy.write(part)
         copy.flush()
         os.fsync(copy.fileno())

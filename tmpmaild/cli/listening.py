@@ -171,10 +171,10 @@ async def _hand_out(document: Document, command: str | None) -> int:
     return code if code >= 0 else 128 - code
 
 
-async def _write(stream: ByteSendStream, octets: bytes) -> None:
+async def _write(stream: ByteSendStream, data: bytes) -> None:
     """Write to a command's standard input, which the command may close early."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await stream.send(octets)
+        await stream.send(data)
     await stream.aclose()
 
 

@@ -112,13 +112,13 @@ def read_postmaster(
     config = load(config_path)
     mail = engines.operator_mail(engines.settings_of(config))
     if raw and message_id is not None:
-        octets = source(mail, message_id, config.host_name)
+        output = source(mail, message_id, config.host_name)
     else:
         text = listing(mail) if message_id is None else readable(mail, message_id)
-        octets = text.encode(console.encoding(), "replace")
+        output = text.encode(console.encoding(), "replace")
     with console.output(EXIT_FAILED):
         console.expect_output()
-        click.echo(octets, nl=False)
+        click.echo(output, nl=False)
 
 
 class _Deleted(Result, frozen=True, kw_only=True):

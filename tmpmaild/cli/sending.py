@@ -58,12 +58,12 @@ def send(address: str, file: BinaryIO | None, server: str | None, sender: str, c
     """
     url = os.environ.get("TMPMAILD_URL", "")
     target = server or default_server(configfile.load(config_path, os.environ), url)
-    octets = _octets(file) if file else _SAMPLE.format(address=address).encode()
-    deliver(octets, sender, address, target)
+    message = _read(file) if file else _SAMPLE.format(address=address).encode()
+    deliver(message, sender, address, target)
     configured.say(f"sent to {address}")
 
 
-def _octets(file: BinaryIO) -> bytes:
+def _read(file: BinaryIO) -> bytes:
     try:
         return file.read()
     except OSError as error:
@@ -100,11 +100,13 @@ def _is_same_host(host: str, listening: Endpoint) -> bool:
     return host == listening.host or (host in _LOCAL_NAMES and listening.host in _LOCAL_NAMES)
 
 
-def deliver(octets: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS) -> None:
+def deliver(
+    message: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS
+) -> None:
     """Send a message to HOST:PORT. Raises StartError with the reason if sending fails."""
     try:
         with closing(_greeted(target, greeting_seconds)) as client:
-            _converse(client, sender, address, octets)
+            _converse(client, sender, address, message)
     except smtplib.SMTPRecipientsRefused as error:
         ((code, text),) = error.recipients.values()
         raise StartError(f"{target} did not accept the message: {_reply(code, text)}") from error
@@ -158,11 +160,11 @@ def _spoken_by(server: Endpoint, seconds: float) -> str:
     return ""
 
 
-def _converse(client: smtplib.SMTP, sender: str, address: str, octets: bytes) -> None:
+def _converse(client: smtplib.SMTP, sender: str, address: str, message: bytes) -> None:
     assert client.sock is not None
     client.sock.settimeout(_REPLY_SECONDS)
     client.ehlo_or_helo_if_needed()
-    client.sendmail(sender, [address], octets, [] if (sender + address).isascii() else ["SMTPUTF8"])
+    client.sendmail(sender, [address], message, [] if (sender + address).isascii() else ["SMTPUTF8"])
     with suppress(smtplib.SMTPException, OSError):  # the message is already accepted
         client.quit()
 

@@ -109,10 +109,10 @@ def _row(name: str, text: str) -> str:
     return f"  {name:<9} {text}"
 
 
-def _size(octets: int) -> str:
-    if octets < 10 * _GIB:
-        return f"{octets / _MIB:,.1f} MiB"
-    return f"{octets / _GIB:,.1f} GiB"
+def _size(size_bytes: int) -> str:
+    if size_bytes < 10 * _GIB:
+        return f"{size_bytes / _MIB:,.1f} MiB"
+    return f"{size_bytes / _GIB:,.1f} GiB"
 
 
 def _span(seconds: int) -> str:

@@ -151,16 +151,16 @@ class ReconnectingStream:
 
     def _read(self, stream: Request) -> Steps[None]:
         try:
-            octets = yield ReadStream(stream)
+            chunk = yield ReadStream(stream)
         except ServiceUnreachable:
-            octets = b""
-        if not octets:
+            chunk = b""
+        if not chunk:
             self._stream = None
             return
         self._failing_since = None
         if self._clock() - self._opened_at >= _LONGEST_PAUSE_SECONDS:
             self._pause_seconds = _FIRST_PAUSE_SECONDS
-        for event in self._parser.feed(octets):
+        for event in self._parser.feed(chunk):
             self._take(event)
         if self._parser.retry_ms is not None:
             self._retry_seconds = max(self._parser.retry_ms / 1000, _FIRST_PAUSE_SECONDS)
@@ -203,9 +203,9 @@ class EventStreamParser:
         self._id: str | None = None
         self.retry_ms: int | None = None
 
-    def feed(self, octets: bytes) -> list[ServerSentEvent]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Parse a chunk, and return the events that it completes."""
-        text = self._decoder.decode(octets)
+        text = self._decoder.decode(chunk)
         if self._ended_in_cr and text:
             text = text.removeprefix("\n")
             self._ended_in_cr = False

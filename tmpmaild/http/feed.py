@@ -101,8 +101,8 @@ class FeedEndpoints:
             return await self._service.scheduler.run(form, large, work_bytes=large.characters // ENCODING)
 
         async def again() -> Response:
-            large, octets = await self._mail.list_as(address, _NEWEST, key, in_turn)
-            return _response(_entity_tag(large, urls), octets)
+            large, feed = await self._mail.list_as(address, _NEWEST, key, in_turn)
+            return _response(_entity_tag(large, urls), feed)
 
         return CutOff(LargeResponse(self._slots, client(request), again), self._follower.watch(listing.inbox))
 

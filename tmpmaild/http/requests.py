@@ -86,25 +86,25 @@ async def read_body(request: Request) -> bytes:
     """Read a body of at most 64 KiB, within ten seconds. Raises ``BadRequest``."""
     if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise BadRequest("unsupported-media-type", "Send the request body without a Content-Encoding.")
-    octets = bytearray()
+    body = bytearray()
     memory: BodyMemory = request.scope["tmpmaild.bodies"]
     sender, taken_bytes = client(request), 0
     try:
         with anyio.fail_after(BODY_SECONDS):
             async for chunk in request.stream():
-                if len(octets) + len(chunk) > MAX_BODY_BYTES:
+                if len(body) + len(chunk) > MAX_BODY_BYTES:
                     raise BadRequest("body-too-large")
-                if len(octets) + len(chunk) > _FREE_BODY_BYTES:
+                if len(body) + len(chunk) > _FREE_BODY_BYTES:
                     memory.take(sender, len(chunk))
                     taken_bytes += len(chunk)
-                octets += chunk
+                body += chunk
     except TimeoutError:
         raise BadRequest("request-timeout") from None
     except ClientDisconnect:
         raise BadRequest("malformed-request", "The body ended early.") from None
     finally:
         memory.release(sender, taken_bytes)
-    return bytes(octets)
+    return bytes(body)
 
 
 async def until_disconnect(receive: Receive, work: Callable[[], Awaitable[R]]) -> R | None:

@@ -140,15 +140,15 @@ class LargeResponse:
 
 async def _send_response(response: Response, send: Send, slot: Slot) -> None:
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    for octets in (response.body, response.tail if isinstance(response, FileResponse) else b""):
-        if not await _send_slices(octets, send, slot):
+    for data in (response.body, response.tail if isinstance(response, FileResponse) else b""):
+        if not await _send_slices(data, send, slot):
             return
     await send(_END)
 
 
-async def _send_slices(octets: bytes | memoryview, send: Send, slot: Slot) -> bool:
+async def _send_slices(data: bytes | memoryview, send: Send, slot: Slot) -> bool:
     """Send part of a body; return whether the client read it in time."""
-    view = memoryview(octets)
+    view = memoryview(data)
     for start in range(0, len(view), _SLICE_BYTES):
         piece = bytes(view[start : start + _SLICE_BYTES])
         with anyio.move_on_after(SLICE_SECONDS) as taking, slot.sending(len(piece)):

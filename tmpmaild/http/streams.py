@@ -122,13 +122,13 @@ async def _parts(event: E, source: Source[E], written: Callable[[E], bytes]) -> 
 def block(name: str, data: bytes | Struct, message_id: str | None = None) -> bytes:
     """Return an event in the format of server-sent events."""
     position = b"" if message_id is None else b"id: %s\n" % message_id.encode()
-    octets = data if isinstance(data, bytes) else msgspec.json.encode(data)
-    return b"%sevent: %s\ndata: %s\n\n" % (position, name.encode(), octets)
+    encoded = data if isinstance(data, bytes) else msgspec.json.encode(data)
+    return b"%sevent: %s\ndata: %s\n\n" % (position, name.encode(), encoded)
 
 
-def _slices(octets: bytes) -> Iterator[bytes]:
-    for start in range(0, len(octets), _SLICE_BYTES):
-        yield octets[start : start + _SLICE_BYTES]
+def _slices(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), _SLICE_BYTES):
+        yield data[start : start + _SLICE_BYTES]
 
 
 class StreamEndpoints:

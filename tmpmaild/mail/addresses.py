@@ -81,12 +81,12 @@ class Mailbox(Struct, frozen=True, gc=False):
 
 
 @lru_cache(maxsize=1024)
-def plain_domain(octets: bytes) -> str | None:
+def plain_domain(name: bytes) -> str | None:
     """Return a domain in lower case; None if it is not an ASCII domain.
 
     Results are cached, because most mail is for the same few domains.
     """
-    return octets.decode("ascii").lower() if _is_domain(octets) else None
+    return name.decode("ascii").lower() if _is_domain(name) else None
 
 
 def split_path(argument: bytes) -> tuple[bytes, bytes]:

@@ -96,8 +96,8 @@ def _codec_of_variant(name: str) -> str | None:
     return None
 
 
-def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None, others: Iterable[str] = ()) -> str:
-    """Decode ``octets`` into readable text; the declared ``charset`` may be wrong, or "".
+def to_text(data: bytes, charset: str, warnings: dict[str, None] | None = None, others: Iterable[str] = ()) -> str:
+    """Decode ``data`` into readable text; the declared ``charset`` may be wrong, or "".
 
     UTF-8 that is declared as Latin-1 or windows-1252 is decoded as UTF-8. Bytes that do not fit the charset are decoded
     according to their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in the first of the ``others`` that fits,
@@ -108,64 +108,64 @@ def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None
     if codec is None:
         _warn(warnings, UNKNOWN_CHARSET)
         codec = "utf_8"
-    if octets.isascii():
-        if _ESCAPE in octets or _TILDE in octets:
-            codec = by_escapes(octets) or codec
+    if data.isascii():
+        if _ESCAPE in data or _TILDE in data:
+            codec = by_escapes(data) or codec
         if codec == "utf_8":
-            return octets.decode().replace("\0", "\ufffd")
-    elif codec in _WESTERN and is_utf8(octets) and _SURELY_UTF_8.search(octets.decode()):
+            return data.decode().replace("\0", "\ufffd")
+    elif codec in _WESTERN and is_utf8(data) and _SURELY_UTF_8.search(data.decode()):
         codec = "utf_8"
-    text, is_sound = _strictly(octets, codec)
+    text, is_sound = _strictly(data, codec)
     if not is_sound:
         _warn(warnings, UNDECODABLE_TEXT)
-        text = _repaired(octets, codec, text, others)
+        text = _repaired(data, codec, text, others)
     if codec != "utf_8":
         text = _LONE_SURROGATE.sub("\ufffd", text)
     return text.removeprefix("\ufeff").replace("\0", "\ufffd")
 
 
-def _strictly(octets: bytes, codec: str) -> tuple[str, bool]:
+def _strictly(data: bytes, codec: str) -> tuple[str, bool]:
     """Decode bytes, and return the text and whether they fit the codec."""
     if own := _OWN.get(codec):
-        return own(octets)
+        return own(data)
     try:
-        return octets.decode(codec), True
+        return data.decode(codec), True
     except ValueError:
         return "", False
 
 
-def fitting(octets: bytes, charset: str) -> str | None:
+def fitting(data: bytes, charset: str) -> str | None:
     """Return the bytes decoded with this charset, or None if they are UTF-8 or do not fit the charset."""
     codec = codec_of(charset)
-    if codec is None or is_utf8(octets):
+    if codec is None or is_utf8(data):
         return None
-    text, is_sound = _strictly(octets, codec)
+    text, is_sound = _strictly(data, codec)
     return text if is_sound else None
 
 
-def by_escapes(octets: bytes) -> str | None:
+def by_escapes(data: bytes) -> str | None:
     """Return the codec whose escape sequences occur in 7-bit bytes, or None if they contain no escape sequences."""
-    if _JAPANESE.search(octets):
+    if _JAPANESE.search(data):
         return "iso2022_jp"
-    if _KOREAN.search(octets):
+    if _KOREAN.search(data):
         return "iso2022_kr"
-    if b"~{" not in octets:
+    if b"~{" not in data:
         return None
     # Source code may also contain "~{". In HZ, common Chinese characters start with bytes that are digits and capitals.
-    leads = b"".join(_HZ.findall(octets))[::2]
+    leads = b"".join(_HZ.findall(data))[::2]
     is_chinese = len(leads) > 1 and 4 * len(leads.translate(None, _COMMON_IN_HZ)) <= len(leads)
-    return "hz" if is_chinese and _strictly(octets, "hz")[1] else None
+    return "hz" if is_chinese and _strictly(data, "hz")[1] else None
 
 
-def is_utf8(octets: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
     """Return whether bytes are well-formed UTF-8 (RFC 3629)."""
     try:
-        if len(octets) <= _STRICT_STEP_BYTES:
-            octets.decode()
+        if len(data) <= _STRICT_STEP_BYTES:
+            data.decode()
             return True
         decoder = codecs.getincrementaldecoder("utf-8")()
-        for at in range(0, len(octets), _STRICT_STEP_BYTES):
-            decoder.decode(octets[at : at + _STRICT_STEP_BYTES], at + _STRICT_STEP_BYTES >= len(octets))
+        for at in range(0, len(data), _STRICT_STEP_BYTES):
+            decoder.decode(data[at : at + _STRICT_STEP_BYTES], at + _STRICT_STEP_BYTES >= len(data))
     except UnicodeDecodeError:
         return False
     return True
@@ -178,37 +178,37 @@ def scrub(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> str:
+def _repaired(data: bytes, codec: str, begun: str, others: Iterable[str]) -> str:
     """Decode bytes that do not fit their codec; each invalid byte becomes its windows-1252 character.
 
     ``begun`` is the text that one of our own decoders has already decoded, or "".
     """
     # 7-bit bytes are also valid UTF-8, but decoding them as UTF-8 would show ISO-2022 escape sequences instead of the
     # text.
-    if not octets.isascii() and b"\0" not in octets:
-        if is_utf8(octets):
-            return octets.decode()
+    if not data.isascii() and b"\0" not in data:
+        if is_utf8(data):
+            return data.decode()
         for other in others:
-            if codec_of(other) != codec and (text := fitting(octets, other)) is not None:
+            if codec_of(other) != codec and (text := fitting(data, other)) is not None:
                 return text
     if begun:
         return begun
-    if codec == "utf_7" and not octets.isascii():
+    if codec == "utf_7" and not data.isascii():
         codec = "utf_8"  # UTF-7 never sets the eighth bit (RFC 2152), so this is a different encoding
     handlers = ("surrogateescape", "replace")
-    for handler in handlers if codec == "utf_8" or len(octets) <= _MOST_REPAIRED_BYTES else handlers[1:]:
+    for handler in handlers if codec == "utf_8" or len(data) <= _MOST_REPAIRED_BYTES else handlers[1:]:
         with contextlib.suppress(ValueError):
-            return _decoded_in_steps(octets, codec, handler)
-    return _decoded_in_steps(octets, "utf_8", "surrogateescape")
+            return _decoded_in_steps(data, codec, handler)
+    return _decoded_in_steps(data, "utf_8", "surrogateescape")
 
 
-def _decoded_in_steps(octets: bytes, codec: str, handler: str) -> str:
+def _decoded_in_steps(data: bytes, codec: str, handler: str) -> str:
     """Decode with a slow error handler in steps, because other threads cannot acquire the GIL during a step."""
     decoder = codecs.getincrementaldecoder(codec)(handler)
     repairs = _AS_WINDOWS_1252 if handler == "surrogateescape" else {}
     pieces = [
-        decoder.decode(octets[at : at + _STEP_BYTES], at + _STEP_BYTES >= len(octets)).translate(repairs)
-        for at in range(0, len(octets), _STEP_BYTES)
+        decoder.decode(data[at : at + _STEP_BYTES], at + _STEP_BYTES >= len(data)).translate(repairs)
+        for at in range(0, len(data), _STEP_BYTES)
     ]
     return "".join(pieces)
 

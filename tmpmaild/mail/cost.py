@@ -7,7 +7,7 @@ high rather than too low.
 import re
 from codecs import BOM_UTF8
 
-from tmpmaild.mail.transferencoding import quoted_printable_octets
+from tmpmaild.mail.transferencoding import decode_quoted_printable
 
 _ALWAYS_CHEAP_BYTES = 512
 _CHEAP_BYTES = 32 * 1024
@@ -41,13 +41,13 @@ def is_cheap(raw: bytes) -> bool:
     """
     if len(raw) <= _ALWAYS_CHEAP_BYTES or len(raw) > _CHEAP_BYTES:
         return len(raw) <= _ALWAYS_CHEAP_BYTES
-    octets = raw.removeprefix(BOM_UTF8)
-    header = b"\n" + octets[: octets.find(b"\r\n\r\n") + 1 or None].lower()
+    message = raw.removeprefix(BOM_UTF8)
+    header = b"\n" + message[: message.find(b"\r\n\r\n") + 1 or None].lower()
     content_fields = _content_fields(header)
     has_parts = b"boundary" in content_fields or b"=?" in content_fields
     is_ascii, lines = raw.isascii(), raw.count(b"\n")
     if has_parts:
-        blocks = _PART_HEADER.findall(octets)
+        blocks = _PART_HEADER.findall(message)
         header += b"".join(blocks).lower() if is_ascii else b"".join(blocks).replace(BOM_UTF8, b"").lower()
         content_fields = _content_fields(header)
     costs = _LINE_COSTS * lines + _content_costs(raw, content_fields) + (not is_ascii) * _WIDE_OCTET_COSTS * len(raw)
@@ -60,9 +60,9 @@ def is_cheap(raw: bytes) -> bool:
     return costs + _header_costs(header) <= _CHEAP_COSTS
 
 
-def _has_escapes(octets: bytes) -> bool:
+def _has_escapes(data: bytes) -> bool:
     """Return whether text may be in ISO-2022 or HZ, even if this is not declared."""
-    return b"\x1b" in octets or (b"~" in octets and b"~{" in octets)
+    return b"\x1b" in data or (b"~" in data and b"~{" in data)
 
 
 def _content_fields(header: bytes) -> bytes:
@@ -78,7 +78,7 @@ def _content_costs(raw: bytes, fields: bytes) -> float:
     costs = 0.0
     if b"quoted-printable" in fields:
         costs += _WIDE_OCTET_COSTS * len(raw)
-        raw = quoted_printable_octets(raw)[0]
+        raw = decode_quoted_printable(raw)[0]
         if _has_escapes(raw):
             costs += _HIDDEN_OCTET_COSTS * len(raw)
     if b"html" in fields:

@@ -90,9 +90,9 @@ def attachment(raw: bytes, listed: Attachment) -> bytes | None:
     parts = mime.parts_of(raw)
     first = parts[listed.part : listed.part + 1] if listed.part >= 0 else []
     for part in (*first, *parts):
-        for octets in (transferencoding.content(raw, part, {}), raw[part.start : part.end]):
-            if len(octets) == listed.size_bytes and hashlib.sha256(octets).hexdigest() == listed.sha256:
-                return octets
+        for content in (transferencoding.content(raw, part, {}), raw[part.start : part.end]):
+            if len(content) == listed.size_bytes and hashlib.sha256(content).hexdigest() == listed.sha256:
+                return content
     return None
 
 
@@ -118,17 +118,17 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     urls: dict[str, str] = {}
     for content_id, part in by_id.items():
         if content_id in spellings and part.content_type in mime.IMAGE_TYPES:
-            octets = transferencoding.content(raw, part, {})
-            if len(octets) <= up_to_bytes and (recognised := image_type(octets)):
-                up_to_bytes -= len(octets)
-                url = f"data:{recognised};base64,{b64encode(octets).decode('ascii')}"
+            content = transferencoding.content(raw, part, {})
+            if len(content) <= up_to_bytes and (recognised := image_type(content)):
+                up_to_bytes -= len(content)
+                url = f"data:{recognised};base64,{b64encode(content).decode('ascii')}"
                 urls.update(dict.fromkeys(spellings[content_id], url))
     return urls
 
 
-def image_type(octets: bytes) -> str:
+def image_type(content: bytes) -> str:
     """Return the media type of bytes that start like a supported image, or ""."""
-    return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
+    return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(content)), "")
 
 
 def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:

@@ -30,12 +30,12 @@ def shortened(name: str, max_bytes: int) -> str:
 
     The last extension is kept, because it shows the type, unless it is too long to be an extension.
     """
-    octets = " ".join(name.split()).encode("utf-8", "replace")
-    if len(octets) <= max_bytes:
-        return octets.decode()
-    _, dot, extension = octets.rpartition(b".")
+    encoded = " ".join(name.split()).encode("utf-8", "replace")
+    if len(encoded) <= max_bytes:
+        return encoded.decode()
+    _, dot, extension = encoded.rpartition(b".")
     kept = dot + extension if len(extension) < _MAX_EXTENSION_BYTES else b""
-    return octets[: max_bytes - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
+    return encoded[: max_bytes - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
 
 
 def last_component(name: str) -> str:

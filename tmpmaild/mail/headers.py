@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from msgspec import Struct
 
 from tmpmaild.mail import charsets
-from tmpmaild.mail.transferencoding import base64_octets
+from tmpmaild.mail.transferencoding import decode_base64
 
 MAX_FIELDS = 1000
 MAX_FIELD_BYTES = 8 * 1024
@@ -255,7 +255,7 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
     pieces: list[str] = []
     run: list[bytes] = []
     run_charset, position = "", -1
-    for start, end, charset, octets in _encoded_words(value):
+    for start, end, charset, word in _encoded_words(value):
         gap = value[max(position, 0) : start]
         # White space between two encoded-words is not shown (RFC 2047 §6.2).
         joins = position >= 0 and (not gap or gap.isspace())
@@ -264,7 +264,7 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
             run.clear()
         if not joins:
             pieces.append(_literal(gap, warnings))
-        run.append(octets)
+        run.append(word)
         run_charset, position = charset, end
     if run:
         pieces.append(charsets.to_text(b"".join(run), run_charset, warnings))
@@ -297,7 +297,7 @@ def _encoded_words(value: str) -> Iterator[tuple[int, int, str, bytes]]:
 def _word_octets(payload: bytes, encoding: str) -> bytes:
     """Decode the B or Q encoding (RFC 2047 §4) of one encoded-word; malformed escapes are kept unchanged."""
     if encoding in "bB":
-        return base64_octets(payload)[0]
+        return decode_base64(payload)[0]
     return _HEX_OCTET.sub(lambda octet: bytes((int(octet[1], 16),)), payload.replace(b"_", b" "))
 
 
@@ -342,16 +342,16 @@ def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | N
     """Join the numbered pieces of one parameter (RFC 2231 §3 and §4)."""
     segments.sort(key=lambda segment: segment[0])
     charset = ""
-    octets = bytearray()
+    value = bytearray()
     for index, (_, extended, text) in enumerate(segments):
         piece = text
         if index == 0 and extended and text.count("'") >= 2:  # noqa: PLR2004 - charset'language'text
             charset, _, piece = text.split("'", 2)
-        octets += unquote_to_bytes(_octets(piece)) if extended else _octets(piece)
+        value += unquote_to_bytes(_octets(piece)) if extended else _octets(piece)
     if charset:
-        return charsets.to_text(bytes(octets), charset, warnings).translate(_CONTROLS)
+        return charsets.to_text(bytes(value), charset, warnings).translate(_CONTROLS)
     # Some programs put encoded-words into the extended form.
-    return decode(octets.decode("ascii", "surrogateescape"), warnings)
+    return decode(value.decode("ascii", "surrogateescape"), warnings)
 
 
 def first_mailbox(value: str) -> tuple[str, str]:

@@ -159,8 +159,8 @@ class _Mail:
             if not self._read(source):
                 return False
         tags = [start_tag("div", body) for body in self._bodies]
-        octets = "".join([*tags, *[part.markup() for part in self._parts]]).encode()
-        escaped = octets.count(b"&") + octets.count(b"\xc2")
+        encoded = "".join([*tags, *[part.markup() for part in self._parts]]).encode()
+        escaped = encoded.count(b"&") + encoded.count(b"\xc2")
         return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_A_STEP, leave=self._leave)
 
     def _begin(self, root: str) -> None:

@@ -37,26 +37,26 @@ class Decoded(NamedTuple):
     is_sound: bool
 
 
-def iso_2022_jp(octets: bytes) -> Decoded:
+def iso_2022_jp(data: bytes) -> Decoded:
     """Decode ISO-2022-JP, with half-width katakana (cp50220 to cp50222) and the character sets of later versions."""
-    return _by_python(octets, "iso2022_jp_ext") or _decoded(_in_sets(octets))
+    return _by_python(data, "iso2022_jp_ext") or _decoded(_in_sets(data))
 
 
-def euc_jp(octets: bytes) -> Decoded:
+def euc_jp(data: bytes) -> Decoded:
     """Decode EUC-JP (Encoding Standard §12.1.1)."""
-    return _by_python(octets, "euc_jp") or _decoded(_euc_pieces(octets))
+    return _by_python(data, "euc_jp") or _decoded(_euc_pieces(data))
 
 
-def _by_python(octets: bytes, codec: str) -> Decoded | None:
+def _by_python(data: bytes, codec: str) -> Decoded | None:
     """Decode with Python's codec if it supports every character or the input is too large for ours, else None."""
-    if b"\x0e" in octets and len(octets) <= _MOST_BYTES:
+    if b"\x0e" in data and len(data) <= _MOST_BYTES:
         return None
     try:
-        text, is_sound = octets.decode(codec), True
+        text, is_sound = data.decode(codec), True
     except UnicodeDecodeError:
-        if len(octets) <= _MOST_BYTES:
+        if len(data) <= _MOST_BYTES:
             return None
-        text, is_sound = octets.decode(codec, "replace"), False
+        text, is_sound = data.decode(codec, "replace"), False
     for theirs, standard in _AS_WINDOWS.items():
         text = text.replace(theirs, standard)
     return Decoded(text, is_sound)
@@ -67,9 +67,9 @@ def _decoded(pieces: Iterator[str]) -> Decoded:
     return Decoded(text, _REPLACEMENT not in text)
 
 
-def _in_sets(octets: bytes) -> Iterator[str]:
+def _in_sets(data: bytes) -> Iterator[str]:
     """Yield the text after each escape sequence, decoded in the set that the sequence designates (RFC 1468)."""
-    first, *rest = _ESCAPE.split(octets)
+    first, *rest = _ESCAPE.split(data)
     yield from _single(first, {})
     for escape, piece in zip(rest[::2], rest[1::2], strict=True):
         if not piece:
@@ -80,12 +80,12 @@ def _in_sets(octets: bytes) -> Iterator[str]:
             yield from _single(piece, _SINGLE_SETS.get(escape, {}))
 
 
-def _single(octets: bytes, shown_as: dict[int, str]) -> Iterator[str]:
-    if octets.isascii() and b"\x0e" not in octets and b"\x0f" not in octets:
-        text = octets.decode("ascii")
+def _single(data: bytes, shown_as: dict[int, str]) -> Iterator[str]:
+    if data.isascii() and b"\x0e" not in data and b"\x0f" not in data:
+        text = data.decode("ascii")
         yield text.translate(shown_as) if shown_as else text
         return
-    for match in _SINGLE.finditer(octets):
+    for match in _SINGLE.finditer(data):
         piece = match[0]
         if match[1] is not None:
             yield match[1].decode("ascii", "replace").translate(_HALF_WIDTH)
@@ -97,11 +97,11 @@ def _single(octets: bytes, shown_as: dict[int, str]) -> Iterator[str]:
             yield piece.decode("cp932") if 0xA1 <= piece[0] <= 0xDF else _REPLACEMENT  # noqa: PLR2004 - katakana
 
 
-def _double(octets: bytes, decode: Callable[[bytes], str]) -> Iterator[str]:
-    if _PAIRS.fullmatch(octets):
-        yield decode(octets)
+def _double(data: bytes, decode: Callable[[bytes], str]) -> Iterator[str]:
+    if _PAIRS.fullmatch(data):
+        yield decode(data)
         return
-    for match in _DOUBLE.finditer(octets):
+    for match in _DOUBLE.finditer(data):
         piece = match[0]
         if piece[0] <= 0x20:  # noqa: PLR2004 - line ends and spaces, which do not belong to any set
             yield piece.decode("ascii")
@@ -109,8 +109,8 @@ def _double(octets: bytes, decode: Callable[[bytes], str]) -> Iterator[str]:
             yield decode(piece) if len(piece) % 2 == 0 and piece.isascii() else _REPLACEMENT
 
 
-def _euc_pieces(octets: bytes) -> Iterator[str]:
-    for match in _EUC.finditer(octets):
+def _euc_pieces(data: bytes) -> Iterator[str]:
+    for match in _EUC.finditer(data):
         piece = match[0]
         if piece.isascii():
             yield piece.decode("ascii")
@@ -135,8 +135,8 @@ def _index() -> dict[int, str]:
     # Two rows of JIS X 0208 correspond to one row of Shift_JIS, which skips 0x7F and, because of katakana, 0xA0 to
     # 0xDF.
     leads, trails = (*range(0x81, 0xA0), *range(0xE0, 0xF0)), (*range(0x40, 0x7F), *range(0x80, 0xFD))
-    octets = bytes([octet for lead in leads for trail in trails for octet in (lead, trail, 0x0A)])
-    lines = octets.decode("cp932", "replace").splitlines()
+    data = bytes([octet for lead in leads for trail in trails for octet in (lead, trail, 0x0A)])
+    lines = data.decode("cp932", "replace").splitlines()
     codes = [row << 8 | cell for row in _ROWS for cell in _ROWS]
     return {code: _REPLACEMENT if text[1:] else text for code, text in zip(codes, lines, strict=True)}
 
@@ -145,10 +145,10 @@ def _by_codec(codec: str, shift: bytes = b"") -> Callable[[bytes], str]:
     """Return a decoder for byte pairs: it sets the eighth bits, prepends ``shift`` to each and applies a codec."""
 
     def decode(pairs: bytes) -> str:
-        octets = pairs.translate(_HIGH)
+        data = pairs.translate(_HIGH)
         if shift:
-            octets = b"".join([shift + octets[at : at + 2] for at in range(0, len(octets), 2)])
-        return octets.decode(codec, "replace")
+            data = b"".join([shift + data[at : at + 2] for at in range(0, len(data), 2)])
+        return data.decode(codec, "replace")
 
     return decode
 

@@ -11,8 +11,8 @@ _PLAIN_SENDER = re.compile(r"[!-~]+")
 _SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
 
 
-def entry(full: FullMessage, *octets: bytes) -> bytes:
-    """Return a message as an mbox entry; ``octets`` contains the message in pieces.
+def entry(full: FullMessage, *pieces: bytes) -> bytes:
+    """Return a message as an mbox entry; ``pieces`` make up the message.
 
     This is too slow for the event loop. Lines end in LF (RFC 4155 appendix A): with CRLF, Python's ``mailbox`` would
     leave an empty line at the end of each message. A sender that is not a single word of printable ASCII is omitted
@@ -21,14 +21,14 @@ def entry(full: FullMessage, *octets: bytes) -> bytes:
     sender = full.envelope.sender
     by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
     at = datetime.fromtimestamp(full.message.received_at_ms // 1000, UTC).ctime()
-    mail = [part for one in octets for part in _quoted(one)]
+    mail = [part for one in pieces for part in _quoted(one)]
     end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
     return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])
 
 
-def _quoted(octets: bytes) -> Iterator[bytes]:
+def _quoted(piece: bytes) -> Iterator[bytes]:
     start = 0
-    while start < len(octets):
-        end = octets.find(b"\n", start + _SLICE_BYTES) + 1 or len(octets)
-        yield _FROM.sub(b">", octets[start:end].replace(b"\r\n", b"\n"))
+    while start < len(piece):
+        end = piece.find(b"\n", start + _SLICE_BYTES) + 1 or len(piece)
+        yield _FROM.sub(b">", piece[start:end].replace(b"\r\n", b"\n"))
         start = end

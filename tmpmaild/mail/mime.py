@@ -243,24 +243,24 @@ class _Reader:
         return text
 
     def _decode(self, part: Part) -> str:
-        octets = transferencoding.content(self.raw, part, self.warnings)
+        content = transferencoding.content(self.raw, part, self.warnings)
         taken = self._taken_bytes.get(part.content_type, 0)
         room = MAX_TEXT_BYTES - taken
-        if len(octets) > room:
+        if len(content) > room:
             self.warnings[TEXT_CUT] = None
-            octets = octets[: octets.rfind(b"\n", 0, room) + 1 or room]
-        self._taken_bytes[part.content_type] = taken + len(octets)
+            content = content[: content.rfind(b"\n", 0, room) + 1 or room]
+        self._taken_bytes[part.content_type] = taken + len(content)
         charset = part.parameters.get("charset", "")
         named: tuple[str, ...] = ()
-        if part.content_type == HTML and not octets.isascii() and not charsets.is_utf8(octets):
-            named = _charset_in_html(octets)
+        if part.content_type == HTML and not content.isascii() and not charsets.is_utf8(content):
+            named = _charset_in_html(content)
             charset = charset or "".join(named)
         if charset and not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
             self.charset = charset
         if taken > _MOST_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
-            return charsets.to_text(octets, "", self.warnings)  # a thousand malformed parts would take a long time
-        others = () if octets.isascii() else chain(named, self._stated())
-        return charsets.to_text(octets, charset, self.warnings, others)
+            return charsets.to_text(content, "", self.warnings)  # a thousand malformed parts would take a long time
+        others = () if content.isascii() else chain(named, self._stated())
+        return charsets.to_text(content, charset, self.warnings, others)
 
     def _stated(self) -> Iterator[str]:
         """Yield the first charsets that the message's text parts declare."""
@@ -287,10 +287,10 @@ def _words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text))} "
 
 
-def _charset_in_html(octets: bytes) -> tuple[str, ...]:
+def _charset_in_html(html: bytes) -> tuple[str, ...]:
     """Return the charset that HTML itself declares (HTML standard §13.2.3.2), in a ``meta`` element or as XML."""
     # White space may have been added to a signed body, so it is not counted in the position of the element.
-    beginning = b" ".join(octets.split(maxsplit=_META_WITHIN_BYTES))
+    beginning = b" ".join(html.split(maxsplit=_META_WITHIN_BYTES))
     found = _META_CHARSET.search(beginning, 0, _META_WITHIN_BYTES)
     return (found[found.lastindex or 0].decode("ascii", "replace"),) if found else ()
 
@@ -328,10 +328,10 @@ def _attachments(reader: _Reader, parts: list[Part], html: str) -> tuple[Attachm
     referred_to, left_bytes = _referred_to(parts, html), MAX_INLINE_BYTES
     attachments = []
     for index, part in enumerate(parts):
-        octets = transferencoding.content(reader.raw, part, reader.warnings)
-        inline = index in referred_to and len(octets) <= left_bytes
-        left_bytes -= len(octets) if inline else 0
-        attachments.append(_attachment(index, part, reader.filename(part), octets, inline=inline))
+        content = transferencoding.content(reader.raw, part, reader.warnings)
+        inline = index in referred_to and len(content) <= left_bytes
+        left_bytes -= len(content) if inline else 0
+        attachments.append(_attachment(index, part, reader.filename(part), content, inline=inline))
     return tuple(attachments)
 
 
@@ -350,13 +350,13 @@ def _referred_to(others: list[Part], html: str) -> set[int]:
     return {one for one in named if others[one].content_type in IMAGE_TYPES and others[one].disposition != "attachment"}
 
 
-def _attachment(index: int, part: Part, filename: str, octets: bytes, *, inline: bool) -> Attachment:
+def _attachment(index: int, part: Part, filename: str, content: bytes, *, inline: bool) -> Attachment:
     return Attachment(
         index=index,
         filename=filenames.clean(filename),
         content_type=_cut(part.content_type, filenames.MAX_BYTES),
-        size_bytes=len(octets),
-        sha256=hashlib.sha256(octets).hexdigest(),
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
         inline=inline,
         content_id=_cut(part.content_id, filenames.MAX_BYTES) or None,
         part=part.number,

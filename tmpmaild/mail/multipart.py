@@ -128,7 +128,7 @@ def _guessed_type(raw: bytes, part: Part) -> str:
     if part.filename or "binary" in (part.encoding, part.parameters.get("charset", "").lower()):
         return "application/octet-stream"
     beginning = raw[part.start : part.start + _GUESSED_WITHIN_BYTES].translate(None, b" \t\r\n")[:_GUESSED_BY_BYTES]
-    if part.encoding == "base64" and b"\0" in transferencoding.base64_octets(beginning)[0]:
+    if part.encoding == "base64" and b"\0" in transferencoding.decode_base64(beginning)[0]:
         return "application/octet-stream"
     return PLAIN
 

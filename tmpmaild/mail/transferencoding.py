@@ -33,22 +33,22 @@ _SPACE_AFTER_SOFT_BREAK = re.compile(rb"=[ \t]++(?=\r?\n)")
 def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
     """Decode the content of a part; malformed content is repaired, and a warning is added to ``warnings``."""
     if part.encoding == "base64":
-        octets, sound = base64_octets(memoryview(raw)[part.start : part.end])
+        decoded, sound = decode_base64(memoryview(raw)[part.start : part.end])
         if not sound:
             warnings[BROKEN_BASE64] = None
-        return octets
+        return decoded
     data = raw[part.start : part.end]
     if part.encoding in IDENTITIES:
         return data
     if part.encoding == "quoted-printable":
-        octets, sound = quoted_printable_octets(data)
+        decoded, sound = decode_quoted_printable(data)
         if not sound:
             warnings[BROKEN_QUOTED_PRINTABLE] = None
-        return octets
+        return decoded
     if part.encoding in _UUENCODED and (begin := _UU_BEGIN.search(data)):
-        octets = b"".join(_uudecoded_lines(data[begin.end() :]))
-        if octets:
-            return octets
+        decoded = b"".join(_uudecoded_lines(data[begin.end() :]))
+        if decoded:
+            return decoded
     warnings[UNKNOWN_ENCODING] = None
     return data
 
@@ -64,7 +64,7 @@ def _uudecoded_lines(data: bytes) -> Iterator[bytes]:
                 yield binascii.a2b_uu(line[: 1 + (length + 2) // 3 * 4])
 
 
-def quoted_printable_octets(data: bytes) -> tuple[bytes, bool]:
+def decode_quoted_printable(data: bytes) -> tuple[bytes, bool]:
     """Decode quoted-printable (RFC 2045 §6.7), and return whether it was well-formed; broken escapes are kept."""
     decoded, sound = [], True
     for lines in _line_steps(data):
@@ -82,7 +82,7 @@ def _line_steps(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
+def decode_base64(data: bytes | memoryview) -> tuple[bytes, bool]:
     """Decode base64 (RFC 2045 §6.8), and return whether it was well-formed; invalid characters are skipped."""
     with contextlib.suppress(binascii.Error):
         return b"".join(_strict_base64_steps(data)), True

@@ -62,17 +62,17 @@ class Zones(ExitStack):
             name = alias[0].target
         return response
 
-    def sent(self, octets: bytes) -> bytes | None:
+    def sent(self, wire: bytes) -> bytes | None:
         """Return the bytes to send for a response, or None to send nothing; tests override this."""
-        return octets
+        return wire
 
 
 class _Udp(socketserver.BaseRequestHandler):
     zones: Zones
 
     def handle(self) -> None:
-        octets, sender = self.request
-        response = self.zones.answer(dns.message.from_wire(octets))
+        query, sender = self.request
+        response = self.zones.answer(dns.message.from_wire(query))
         wire = response.to_wire(max_size=65535)
         if len(wire) > _UDP_BYTES:
             response.flags |= dns.flags.TC

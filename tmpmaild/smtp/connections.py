@@ -233,11 +233,11 @@ class SmtpMetrics:
         )
         return iter((*counted, *self._gauges))
 
-    def count_mail(self, reply: Reply, octets: int = 0, seconds: float = 0.0) -> None:
+    def count_mail(self, reply: Reply, size_bytes: int = 0, seconds: float = 0.0) -> None:
         """Count a message with the reply to its final dot."""
         self._mails.add("accepted" if reply.is_positive else "refused", reply.enhanced_status)
         if reply.is_positive:
-            self._accepted_bytes.add(by=octets)
+            self._accepted_bytes.add(by=size_bytes)
             self._store_seconds.observe(seconds)
 
     def count_refusal(self, reply: Reply) -> None:

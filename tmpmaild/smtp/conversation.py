@@ -60,30 +60,30 @@ class LineWithoutEnd(Exception):
 
 
 class InputBuffer:
-    """The bytes received from a client: ``octets`` are consumed up to ``position``, at which the next line starts."""
+    """The bytes received from a client: ``received`` is consumed up to ``position``, at which the next line starts."""
 
-    __slots__ = ("_discarded_bytes", "octets", "position")
+    __slots__ = ("_discarded_bytes", "position", "received")
 
     def __init__(self) -> None:
-        self.octets = b""
+        self.received = b""
         self.position = 0
         self._discarded_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """The number of unread bytes."""
-        return len(self.octets) - self.position
+        return len(self.received) - self.position
 
-    def append(self, octets: bytes) -> None:
+    def append(self, unread: bytes) -> None:
         """Add bytes that the client has sent."""
-        if self.position < len(self.octets):
-            octets = self.octets[self.position :] + octets
-        self.octets = octets
+        if self.position < len(self.received):
+            unread = self.received[self.position :] + unread
+        self.received = unread
         self.position = 0
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
         """Match a pattern at the start of the next line, even if the line is incomplete."""
-        return None if self._discarded_bytes else pattern.match(self.octets, self.position)
+        return None if self._discarded_bytes else pattern.match(self.received, self.position)
 
     def take_line(self, max_bytes: int) -> bytes | None:
         """Return the next line without its line end, which may be a bare LF; None while the line is incomplete.
@@ -91,12 +91,12 @@ class InputBuffer:
         Raises ``LineTooLong`` and ``LineWithoutEnd``, at the same byte regardless of how the line was split into
         packets.
         """
-        end = self.octets.find(b"\n", self.position)
+        end = self.received.find(b"\n", self.position)
         if end < 0:
             if self._discarded_bytes or self.waiting_bytes > max_bytes:
                 self._discard(len(self.take_all()))
             return None
-        line = self.octets[self.position : end]
+        line = self.received[self.position : end]
         self.position = end + 1
         if self._discarded_bytes or len(line) > max_bytes:
             self._discard(len(line))
@@ -106,9 +106,9 @@ class InputBuffer:
 
     def take_all(self) -> bytes:
         """Return all unread bytes and clear the buffer."""
-        octets = self.octets[self.position :]
-        self.octets, self.position = b"", 0
-        return octets
+        unread = self.received[self.position :]
+        self.received, self.position = b"", 0
+        return unread
 
     def _discard(self, size_bytes: int) -> None:
         self._discarded_bytes += size_bytes
@@ -172,7 +172,7 @@ class Conversation:
         if self._request is not None:
             return None
         unread, output = self.input, self.output
-        while unread.position < len(unread.octets) and not self.closed and len(output) < MAX_OUTPUT_BYTES:
+        while unread.position < len(unread.received) and not self.closed and len(output) < MAX_OUTPUT_BYTES:
             advanced = self._read_command() if self.data is None else self._read_data(self.data)
             if self._request is not None or not advanced:
                 return self._request
@@ -197,7 +197,7 @@ class Conversation:
             self._undeliverable = replies.MESSAGE_TOO_BIG
         elif isinstance(request, EndOfMail):
             self._transaction = None
-        self.output += reply.octets
+        self.output += reply.encoded
 
     def _refuse(self, request: Request | None, reply: Reply) -> None:
         if reply is replies.UNKNOWN_RECIPIENT or reply is replies.UNKNOWN_TOO_OFTEN:
@@ -244,7 +244,7 @@ class Conversation:
     def _read_command(self) -> bool:
         exchange, unread = self._auth, self.input
         responds = exchange is not None and exchange.under_way
-        if not responds and unread.octets[unread.position] in (_SUSPECT if self.helo else _SUSPECT_AT_FIRST):
+        if not responds and unread.received[unread.position] in (_SUSPECT if self.helo else _SUSPECT_AT_FIRST):
             other = unread.match(_OTHER_PROTOCOL if self.helo else _OTHER_PROTOCOL_AT_FIRST)
             if other is not None:
                 self.close(_REPLIES_TO_OTHERS.get(other.lastgroup or "", replies.HTTP_RECEIVED))
@@ -291,7 +291,7 @@ class Conversation:
     def _react(self, reply: Reply, line: bytes) -> None:
         """Send the reply to a command. Repeated mistakes delay replies, and too many mistakes end the connection."""
         if reply.is_positive:
-            self.output += reply.octets
+            self.output += reply.encoded
             return
         self._errors += reply.is_mistake
         if not reply.is_mistake or self._errors < _SLOW_FROM_ERRORS:
@@ -302,7 +302,7 @@ class Conversation:
             self.close(replies.TOO_MANY_ERRORS)
 
     def _say(self, reply: Reply, command: str = "") -> None:
-        self.output += reply.octets
+        self.output += reply.encoded
         if not (reply.is_positive or reply.is_ordered):
             self.refusals.append((command, reply))
 

@@ -144,16 +144,16 @@ class DataReader:
         self._size_bytes += len(piece)
 
 
-def _plain_mail(octets: bytes) -> bytes | None:
+def _plain_mail(wire: bytes) -> bytes | None:
     """Return the message if these bytes are complete and need no conversion: the fast path for most messages.
 
     Returns None if the message is incomplete, if it is followed by more bytes, or if a dot, NUL, lone CR or lone LF in
     it must be examined.
     """
-    before, _, behind = octets.partition(_DOT)
-    if behind != b"\r\n" or octets.startswith(b"."):  # the first line may start with a stuffed dot
+    before, _, behind = wire.partition(_DOT)
+    if behind != b"\r\n" or wire.startswith(b"."):  # the first line may start with a stuffed dot
         return None
-    mail = octets[: len(before) + 2]
+    mail = wire[: len(before) + 2]
     return mail if _is_plain(mail) else None
 
 

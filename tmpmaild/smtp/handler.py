@@ -205,7 +205,7 @@ class Handler:
         try:
             handed_over = _handed_over(session, envelope)
             stored = await self._deliverer.deliver(handed_over, envelope.destinations, content, envelope.client)
-            reply = replace(replies.STORED, octets=replies.STORED.octets % stored.encode())
+            reply = replace(replies.STORED, encoded=replies.STORED.encoded % stored.encode())
         except RequestError as error:
             reply = _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there

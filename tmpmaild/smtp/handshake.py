@@ -45,11 +45,11 @@ async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun
     if hello.has_ended:
         raise ConnectionResetError
     if hello.is_too_old:
-        version = hello.octets[_HELLO_VERSION]
+        version = hello.received[_HELLO_VERSION]
         transport.write(b"\x15%b\0\2\2\x46" % version)
         transport.close()
         raise OSError("UNSUPPORTED_PROTOCOL")
-    return hello.octets
+    return hello.received
 
 
 def reason(error: OSError) -> str:
@@ -69,19 +69,19 @@ class _Hello(asyncio.Protocol):
 
     def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
         self.has_come = asyncio.Event()
-        self.octets = b""
+        self.received = b""
         self.has_ended = self.is_too_old = False
         self._lose = lose
         self.data_received(begun)
 
     def data_received(self, data: bytes) -> None:
         """Buffer the bytes; stop waiting once they suffice for a decision, or turn out not to be a ClientHello."""
-        self.octets += data
-        is_begun = len(self.octets) >= _HELLO_VERSION.stop
-        self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
+        self.received += data
+        is_begun = len(self.received) >= _HELLO_VERSION.stop
+        self.is_too_old = is_begun and self.received[:2] == _TLS_HANDSHAKE and self.received[_HELLO_VERSION] < _TLS_1_2
         # Read the whole record before sending the alert, because closing with unread bytes would reset the connection.
-        is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
-        if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
+        is_whole = len(self.received) >= _RECORD_BYTES + int.from_bytes(self.received[3:_RECORD_BYTES])
+        if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.received[:2]):
             self.has_come.set()
 
     def eof_received(self) -> bool:
@@ -96,11 +96,11 @@ class _Hello(asyncio.Protocol):
         self.eof_received()
 
 
-def _feed(transport: asyncio.Transport, octets: bytes) -> None:
+def _feed(transport: asyncio.Transport, data: bytes) -> None:
     tls = cast("asyncio.BufferedProtocol", transport.get_protocol())
-    while octets:
-        buffer = memoryview(tls.get_buffer(len(octets)))
-        size_bytes = min(len(buffer), len(octets))
-        buffer[:size_bytes] = octets[:size_bytes]
+    while data:
+        buffer = memoryview(tls.get_buffer(len(data)))
+        size_bytes = min(len(buffer), len(data))
+        buffer[:size_bytes] = data[:size_bytes]
         tls.buffer_updated(size_bytes)
-        octets = octets[size_bytes:]
+        data = data[size_bytes:]

@@ -48,7 +48,7 @@ class ProxyHeaderReader(asyncio.Protocol):
         self.remote_ip = LOCAL
         self._connections = connections
         self._new_connection = new_connection
-        self.octets = b""
+        self.received = b""
         self._began_at = connections.loop.time()
 
     # Methods that the transport calls.
@@ -66,14 +66,14 @@ class ProxyHeaderReader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Add bytes; once the header is complete, hand over the connection with the remaining bytes."""
-        self.octets += data
+        self.received += data
         try:
-            header = parse_proxy_header(self.octets)
+            header = parse_proxy_header(self.received)
         except BadProxyHeader as error:
-            self._drop(f"is invalid: {error}; it starts with {self.octets[:_SHOWN_BYTES]!r}")
+            self._drop(f"is invalid: {error}; it starts with {self.received[:_SHOWN_BYTES]!r}")
             return
         if header is not None:
-            rest, self.octets = self.octets[header.size_bytes :], b""
+            rest, self.received = self.received[header.size_bytes :], b""
             self._connections.open.pop(self, None)
             self._hand_over(header.client, rest)
 
@@ -110,7 +110,7 @@ class ProxyHeaderReader(asyncio.Protocol):
             connection.data_received(rest)
 
     def _refuse(self, reply: Reply) -> None:
-        self._transport.write(reply.octets)
+        self._transport.write(reply.encoded)
         self._transport.close()
 
     def _drop(self, why: str) -> None:
@@ -134,26 +134,26 @@ class ProxyHeader(Struct, frozen=True):
     size_bytes: int
 
 
-def parse_proxy_header(octets: bytes) -> ProxyHeader | None:
+def parse_proxy_header(data: bytes) -> ProxyHeader | None:
     """Parse the header at the start of the bytes; return None if more bytes are needed. Raises BadProxyHeader."""
-    if _begins(octets, _V1_START):
-        return _parse_v1(octets)
-    if _begins(octets, _V2_START):
-        return _parse_v2(octets)
+    if _begins(data, _V1_START):
+        return _parse_v1(data)
+    if _begins(data, _V2_START):
+        return _parse_v2(data)
     raise BadProxyHeader("it is missing")
 
 
-def _begins(octets: bytes, start: bytes) -> bool:
-    return octets[: len(start)] == start[: len(octets)]
+def _begins(data: bytes, start: bytes) -> bool:
+    return data[: len(start)] == start[: len(data)]
 
 
-def _parse_v1(octets: bytes) -> ProxyHeader | None:
-    size_bytes = octets.find(b"\n", 0, MAX_V1_BYTES) + 1
+def _parse_v1(data: bytes) -> ProxyHeader | None:
+    size_bytes = data.find(b"\n", 0, MAX_V1_BYTES) + 1
     if not size_bytes:
-        if len(octets) >= MAX_V1_BYTES:
+        if len(data) >= MAX_V1_BYTES:
             raise BadProxyHeader("its line is too long")
         return None
-    match = _v1_line(octets[:size_bytes])
+    match = _v1_line(data[:size_bytes])
     if match is None:
         raise BadProxyHeader("its line is malformed")
     version, *values = match.groups()
@@ -174,11 +174,11 @@ def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
     return _ip_text(client), int(source_port)
 
 
-def _parse_v2(octets: bytes) -> ProxyHeader | None:
-    if len(octets) < _V2_FIXED_BYTES:
+def _parse_v2(data: bytes) -> ProxyHeader | None:
+    if len(data) < _V2_FIXED_BYTES:
         return None
-    command, family = octets[12:14]
-    rest_bytes = int.from_bytes(octets[14:16])
+    command, family = data[12:14]
+    rest_bytes = int.from_bytes(data[14:16])
     if command not in (_V2_LOCAL, _V2_PROXY):
         raise BadProxyHeader("neither LOCAL nor PROXY of version 2")
     if rest_bytes > _MAX_V2_REST_BYTES:
@@ -186,9 +186,9 @@ def _parse_v2(octets: bytes) -> ProxyHeader | None:
     if command == _V2_PROXY:
         _check_family(family, rest_bytes)
     size_bytes = _V2_FIXED_BYTES + rest_bytes
-    if len(octets) < size_bytes:
+    if len(data) < size_bytes:
         return None
-    return ProxyHeader(_v2_client(family, octets) if command == _V2_PROXY else None, size_bytes)
+    return ProxyHeader(_v2_client(family, data) if command == _V2_PROXY else None, size_bytes)
 
 
 def _check_family(family: int, rest_bytes: int) -> None:
@@ -198,12 +198,12 @@ def _check_family(family: int, rest_bytes: int) -> None:
         raise BadProxyHeader("it is too short for its addresses")
 
 
-def _v2_client(family: int, octets: bytes) -> ClientAddress | None:
+def _v2_client(family: int, data: bytes) -> ClientAddress | None:
     """Return the client of a TCP connection; other transports have no address to which limits could apply."""
     if family == _V2_TCP4:
-        return _ip_text(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
+        return _ip_text(IPv4Address(data[16:20])), int.from_bytes(data[24:26])
     if family == _V2_TCP6:
-        return _ip_text(IPv6Address(octets[16:32])), int.from_bytes(octets[48:50])
+        return _ip_text(IPv6Address(data[16:32])), int.from_bytes(data[48:50])
     return None
 
 

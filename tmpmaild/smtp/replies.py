@@ -17,14 +17,14 @@ _LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refu
 
 @final
 class Reply(Struct, frozen=True, gc=False):
-    """A reply (RFC 5321 §4.2). ``octets`` contains all of the reply's lines in encoded form.
+    """A reply (RFC 5321 §4.2). ``encoded`` contains all of the reply's lines.
 
     ``enhanced_status`` is the RFC 3463 code, or empty if RFC 2034 §4 does not require a code.
     """
 
     code: int
     enhanced_status: str
-    octets: bytes
+    encoded: bytes
     is_positive: bool = True
     """Whether the command was accepted."""
     is_mistake: bool = False
@@ -42,7 +42,7 @@ class Reply(Struct, frozen=True, gc=False):
 
     def __str__(self) -> str:
         """Return the reply as text, without the final line ending."""
-        return self.octets.decode().removesuffix("\r\n")
+        return self.encoded.decode().removesuffix("\r\n")
 
 
 def _reply(code: int, enhanced_status: str, text: str, *, is_mistake: bool = False) -> Reply:

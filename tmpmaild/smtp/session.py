@@ -350,8 +350,8 @@ class SmtpConnection(SMTP):
         if self.transport is None or transport.is_closing():  # a handshake on a closed transport would never finish
             self.connection_lost(None)
             return
-        octets = self.conversation.tls_started()  # called first, because commands may follow the handshake immediately
-        encrypted = await self._shake_hands(octets if self._tls_first else b"")
+        early = self.conversation.tls_started()  # called first, because commands may follow the handshake immediately
+        encrypted = await self._shake_hands(early if self._tls_first else b"")
         if encrypted is None:
             if not transport.is_closing():  # if it is closing, an alert has been sent
                 transport.abort()

@@ -100,8 +100,8 @@ def bodies_to_read(large: Iterable[M], room_bytes: int) -> Iterator[tuple[M, boo
 
 def cut(body: str) -> tuple[str, bool]:
     """Return the first ``TRUNCATED_BYTES`` bytes of a body, and whether the body is longer."""
-    octets = body.encode()
-    return octets[:TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > TRUNCATED_BYTES
+    encoded = body.encode()
+    return encoded[:TRUNCATED_BYTES].decode(errors="ignore"), len(encoded) > TRUNCATED_BYTES
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -99,7 +99,7 @@ class Column(NamedTuple):
         return self.kind not in ("text", "bytea")
 
 
-def octets(text: str) -> int:
+def utf8_bytes(text: str) -> int:
     """Return the length of a text in UTF-8 bytes."""
     return len(text) if text.isascii() else len(text.encode())
 
@@ -111,7 +111,7 @@ def _body_at(mail: NewMail) -> int | None:
 
 def _body_bytes(mail: NewMail) -> int:
     body = mail.parsed.body
-    return body.end - body.start if isinstance(body, Verbatim) else octets(body)
+    return body.end - body.start if isinstance(body, Verbatim) else utf8_bytes(body)
 
 
 def body(mail: NewMail) -> str:

@@ -27,7 +27,7 @@ from tmpmaild.storage.rows import verdict_reached
 
 CHANNEL: Final = "tmpmaild"
 POLL_SECONDS: Final = 2.0
-MAX_OCTETS: Final = 7_900  # the server accepts fewer than 8,000 bytes
+MAX_PAYLOAD_BYTES: Final = 7_900  # the server accepts fewer than 8,000 bytes
 
 _MISSED: Final = "!"  # sent in place of changes that were omitted
 _BLOCKS: Final = "b"  # sent when the blocks have changed
@@ -72,16 +72,16 @@ def word(change: InboxChange) -> str:
 
 def payloads(words: Iterable[str]) -> Iterator[str]:
     """Join words into strings that each fit into one notification."""
-    held: list[str] = []
-    octets = 0
+    joined: list[str] = []
+    size_bytes = 0
     for one in words:
-        if octets + len(one) >= MAX_OCTETS:
-            yield " ".join(held)
-            held, octets = [], 0
-        held.append(one)
-        octets += len(one) + 1
-    if held:
-        yield " ".join(held)
+        if size_bytes + len(one) >= MAX_PAYLOAD_BYTES:
+            yield " ".join(joined)
+            joined, size_bytes = [], 0
+        joined.append(one)
+        size_bytes += len(one) + 1
+    if joined:
+        yield " ".join(joined)
 
 
 def changes(words: Iterable[str]) -> list[InboxChange]:

@@ -40,7 +40,7 @@ from tmpmaild.storage.postgresql.writer import (
     Operation,
     allowed,
 )
-from tmpmaild.storage.rows import Column, StateRow, Value, body, octets, other_inboxes, verdict_reached
+from tmpmaild.storage.rows import Column, StateRow, Value, body, other_inboxes, utf8_bytes, verdict_reached
 
 # Values that database functions return instead of a result.
 _FULL: Final = 2
@@ -146,8 +146,8 @@ def stored_bytes(mail: NewMail) -> int:
     return (
         LEAST_STORED_BYTES
         + len(mail.raw)
-        + octets(body(mail))
-        + octets(parsed.html or "")
+        + utf8_bytes(body(mail))
+        + utf8_bytes(parsed.html or "")
         + sum(len(name) + len(value) for name, value in parsed.headers)
         + sum(len(one.filename) for one in parsed.attachments)
     )
@@ -185,7 +185,7 @@ class AddMessage(Operation[str]):
         for inbox_id, recipient in zip(mail.inbox_ids, mail.envelope.recipients, strict=True):
             self.recipients.setdefault(InboxKey(int(inbox_id)), recipient)
         self.rows = len(self.recipients)
-        self.size_bytes = len(mail.raw) + octets(body(mail))
+        self.size_bytes = len(mail.raw) + utf8_bytes(body(mail))
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
