@@ -12,6 +12,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -224,7 +225,7 @@ def test_missing_files(stored, tmp_path):
 # The machine
 
 
-def test_the_free_space_is_compared_with_the_cap_and_the_reserve(tmp_path):
+def test_the_free_space_is_compared_with_the_cap_and_the_reserve(tmp_path, monkeypatch):
     def found(cap, reserve):
         limits = {"max_messages_per_inbox": 100, "max_bytes_per_inbox": 1, "max_share_per_creator": 1.0}
         path = tmp_path / "tmpmaild.db"
@@ -239,6 +240,11 @@ def test_the_free_space_is_compared_with_the_cap_and_the_reserve(tmp_path):
         "free disk space",  # a lower limit would not be enough
     )
     assert found(free, MIB).level == "warning"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=0, used=0, free=0))
+    limited, unlimited = found(MIB, MIB), found(0, MIB)
+    assert limited.text == f"{tmp_path}: the file system does not report its free space; the database may use 1 MiB"
+    assert (limited.level, unlimited.level) == ("ok", "warning")
+    assert unlimited.text.endswith("may use 10240 MiB")
 
 
 def test_files_that_cannot_be_examined_are_reported(tmp_path):

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from tmpmaild import __version__
-from tmpmaild.cli import configured
+from tmpmaild.cli import configured, status
 from tmpmaild.cli.hosts import host_as_text
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Storage
 from tmpmaild.host import control
 from tmpmaild.host.control import ControlServer
-from tmpmaild.host.status import Served, StatusReport
+from tmpmaild.host.status import Numbers, Served, StatusReport
 from tmpmaild.metrics import Count, Gauge
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +120,13 @@ def test_a_deleted_current_folder_is_reported_in_one_line(tmp_path, monkeypatch,
     assert done.exit_code == 1
     assert "storage.path: tmpmaild.db is in the current directory: No such file or directory\n" in done.output
     assert isinstance(done.exception, SystemExit)
+
+
+def test_free_space_that_the_file_system_does_not_report_is_unknown():
+    numbers = Numbers(**dict.fromkeys(Numbers.__struct_fields__, 0))
+    assert ", 0.0 MiB of the disk free" in status._on_disk(numbers)
+    assert status._on_disk(replace(numbers, free_disk_bytes=None)).endswith(", free disk space unknown")
+    assert status._on_disk(replace(numbers, free_disk_bytes=None, wal_bytes=None)) == " by all daemons together"
 
 
 async def test_keys_that_need_a_restart_are_in_the_status(run, tmp_path):

@@ -16,7 +16,8 @@ def report(reason=""):
     mails.add("refused", "4.3.1", by=2)
     mails.add("refused", "5.1.1")
     counts = (mails, Count("smtp_refusals_total", "", ("code",)), Count("http_requests_total", "", ("status",)))
-    metrics = [*counts, *(Gauge(name, "", lambda: 1) for name in NAMES)]
+    unknown = Gauge("storage_free_disk_bytes", "", dict)
+    metrics = [*counts, unknown, *(Gauge(name, "", lambda: 1) for name in NAMES)]
     return StatusReport(metrics, lambda: reason, Served(["a.example"], [], [], [], []))
 
 
@@ -25,7 +26,7 @@ async def status(of):
     return one
 
 
-async def test_counts_are_summed_by_their_first_label_and_missing_counts_are_none():
+async def test_counts_are_summed_by_their_first_label_and_missing_or_unknown_numbers_are_none():
     numbers = (await status(report())).numbers
     assert (numbers.mails_accepted, numbers.mails_refused, numbers.smtp_refusals) == (5, 3, 0)
     assert (numbers.free_disk_bytes, numbers.wal_bytes) == (None, None)

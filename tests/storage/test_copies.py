@@ -85,7 +85,7 @@ async def test_a_copy_that_cannot_be_written_is_refused_with_the_reason(engine, 
 
 async def test_without_free_space_there_is_no_copy(engine, path, monkeypatch):
     before = files(path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=256 * 1024 * 1024 + 4096))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=1 << 40, free=256 * 1024 * 1024 + 4096))
     with pytest.raises(StorageFull, match="the disk needs 1 MiB more"):
         await octets(engine)
     assert files(path) == before

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -140,6 +141,12 @@ def test_a_text_file_is_not_reported_as_certainly_damaged(path):
     assert path.read_text() == diary
     assert said.startswith("not a SQLite database, or damaged at its start; correct storage.path; ")
     assert "mail.db, mail.db-wal and mail.db-shm away together; the messages in them are lost" in said
+
+
+def test_a_file_system_that_does_not_report_its_size_is_not_reported_as_full(path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=0, used=0, free=0))
+    path.write_text("Dear diary,\n" * 1000)
+    assert refusal(path).startswith("not a SQLite database")
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.storage.sqlite.space import DiskSpace, Files, Remeasuring
+from tmpmaild.storage.sqlite.space import DiskSpace, Files, Remeasuring, sensible_cap_bytes
 
 from .conftest import stranger_that_reads
 
@@ -110,6 +111,22 @@ def test_a_full_storage_and_new_room_are_logged_once_each(path, connection, capl
         ),
         ("INFO", "storage has space again; mail and addresses are accepted"),
     ]
+
+
+def test_a_file_system_that_does_not_report_its_size_is_not_full(path, connection, caplog, monkeypatch, seconds):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=0, used=0, free=0))
+    space = DiskSpace(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB, monotonic=seconds)
+    assert (space.has_room, space.missing_bytes(1 << 40)) == (True, 0)
+    (free,) = [metric.values() for metric in space.metrics() if metric.name == "storage_free_disk_bytes"]
+    assert free == {}
+    assert sensible_cap_bytes(path) == 10 * 1024 * MIB
+    seconds.now += 1
+    connection.execute("INSERT INTO t VALUES (zeroblob(?))", (2 * MIB,))
+    space.measure()
+    assert not space.has_room
+    unknown, full = (record.getMessage() for record in caplog.records)
+    assert unknown.endswith("does not report its free space; only storage.max_bytes (2 MiB) limits the mail")
+    assert full.startswith("storage full: storage.max_bytes (2 MiB) is reached")
 
 
 async def test_a_cap_that_was_chosen_on_a_full_disk_grows_when_the_disk_has_room(open_engine, monkeypatch):

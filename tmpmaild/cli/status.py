@@ -86,9 +86,12 @@ def of_service(status: Status) -> str:
 
 
 def _on_disk(numbers: Numbers) -> str:
-    if numbers.wal_bytes is None or numbers.free_disk_bytes is None:
+    if numbers.wal_bytes is None:
         return " by all daemons together"
-    return f", write-ahead log {_size(numbers.wal_bytes)}, {_size(numbers.free_disk_bytes)} of the disk free"
+    free = "free disk space unknown"
+    if numbers.free_disk_bytes is not None:
+        free = f"{_size(numbers.free_disk_bytes)} of the disk free"
+    return f", write-ahead log {_size(numbers.wal_bytes)}, {free}"
 
 
 def of_database(name: str, found: Summary, reason: str) -> str:

@@ -211,8 +211,8 @@ class Storage(Struct, frozen=True, kw_only=True):
 
     max_bytes: Annotated[int, validators.STORAGE_BYTES, Group.LIMITS] = 0
     """The maximum size of the database in bytes, at least 1048576 (1 MiB). ``0`` means 10 GiB or half of the free disk
-    space, whichever is less; with ``storage.url``, it means 10 GiB for all daemons together. At the limit, senders are
-    told to try again later.
+    space, whichever is less; if the file system does not report its free space, it means 10 GiB. With ``storage.url``,
+    it means 10 GiB for all daemons together. At the limit, senders are told to try again later.
     """
 
 

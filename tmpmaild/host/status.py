@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild import __version__
 from tmpmaild.host.control import Command, Lines, NoArguments
-from tmpmaild.metrics import Histogram, Metric
+from tmpmaild.metrics import Gauge, Histogram, Metric
 
 
 class Served(Struct, frozen=True):
@@ -23,9 +23,10 @@ class Served(Struct, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """The service's figures; totals count from its startup. None means that the storage is on a different machine.
+    """The service's figures; totals count from its startup.
 
-    Each annotation specifies a metric and, optionally, the value of its first label. All matching values are added up.
+    None means that the storage is on a different machine, or that the file system does not report its free space. Each
+    annotation specifies a metric and, optionally, the value of its first label. All matching values are added up.
     """
 
     inboxes: Annotated[int, "storage_inboxes"]
@@ -98,9 +99,12 @@ class StatusReport:
         return Numbers(**{name: self._total(*hint.__metadata__) for name, hint in hints.items()})
 
     def _total(self, name: str, first_label: str | None = None) -> Any:
-        """Return the sum of a metric's values, optionally those with this first label; None for an unknown metric."""
+        """Return the sum of a metric's values, optionally those with this first label.
+
+        Returns None for an unknown metric, and for a gauge without a value.
+        """
         metric = self._metrics.get(name)
-        if metric is None:
+        if metric is None or (isinstance(metric, Gauge) and not metric.values()):
             return None
         assert not isinstance(metric, Histogram)
         return int(

@@ -5,7 +5,6 @@ import os
 import platform
 import pwd
 import re
-import shutil
 import smtplib
 import ssl
 import stat
@@ -33,7 +32,7 @@ from tmpmaild.host.status import Status
 from tmpmaild.model import counted
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite import engine
-from tmpmaild.storage.sqlite.paths import wal_of
+from tmpmaild.storage.sqlite.paths import free_disk_bytes, wal_of
 from tmpmaild.storage.sqlite.space import disk_reserve_bytes, sensible_cap_bytes
 
 _SERVICE, _SMTP, _FORWARDED = "service", "SMTP answers", "X-Forwarded-For"
@@ -449,11 +448,15 @@ def space(settings: SqliteSettings) -> Result:
     """Compare the free space with the maximum size of the database and the disk reserve."""
     folder = settings.path.resolve().parent
     try:
-        free = shutil.disk_usage(folder).free
+        free = free_disk_bytes(folder)
         used = sum(file.stat().st_size for file in (settings.path, wal_of(settings.path)) if file.exists())
         cap = settings.max_bytes or sensible_cap_bytes(settings.path)
     except OSError as error:
         return problem(_SPACE, f"{folder}: {error.strerror}", "correct storage.path, or run this command as root")
+    if free is None:
+        text = f"{folder}: the file system does not report its free space; the database may use {cap // _MIB} MiB"
+        advice = "set storage.max_bytes to a value that the disk has space for"
+        return ok(_SPACE, text) if settings.max_bytes else warning(_SPACE, text, advice)
     to_come, reserve = max(cap - used, 0), disk_reserve_bytes(cap, settings.reserve_bytes)
     text = f"{folder}: {free // _MIB} MiB free, {reserve // _MIB} MiB must stay free"
     if free < reserve:

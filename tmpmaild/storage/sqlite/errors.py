@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tmpmaild.errors import DatabaseError, DatabaseRefused, StorageFull, StorageUnavailable
-from tmpmaild.storage.sqlite.paths import real
+from tmpmaild.storage.sqlite.paths import free_disk_bytes, real
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def _reason(path: Path, error: OSError | sqlite3.Error) -> str:
     folder = real(path).parent
     code = _code(error)
     number = getattr(error, "errno", None)
-    if code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or not os.statvfs(folder).f_bavail:
+    if code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or free_disk_bytes(folder) == 0:
         return f"{path}: the disk is full; free some space in {folder}; the database itself is not damaged"
     if _is_without_maps(error):
         return (

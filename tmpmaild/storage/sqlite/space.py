@@ -4,7 +4,6 @@ import asyncio
 import logging
 import math
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
@@ -13,12 +12,13 @@ from pathlib import Path
 from tmpmaild.errors import RequestError
 from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
-from tmpmaild.storage.sqlite.paths import real, wal_of
+from tmpmaild.storage.sqlite.paths import free_disk_bytes, real, wal_of
 from tmpmaild.storage.sqlite.wal import MAX_IDLE_WAL_BYTES, erase_wal
 
 _MEASURE_EVERY_SECONDS = 0.1
 _MEASURE_AGAIN_EVERY_SECONDS = 1.0
 _MIB = 1024 * 1024
+_MAX_SENSIBLE_BYTES = 10 * 1024**3
 # The amount by which the file and the WAL together may exceed the cap while free pages of the file are reused.
 _SLACK_BYTES = 32 * 1024 * 1024
 
@@ -70,9 +70,13 @@ def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
 
 
 def sensible_cap_bytes(path: Path) -> int:
-    """Return the default cap of a database: half the sum of its size and the free disk space, at most 10 GiB."""
+    """Return the default cap of a database: half the sum of its size and the free disk space, at most 10 GiB.
+
+    If the free space is unknown, the cap is 10 GiB.
+    """
     held_bytes = path.stat().st_size if path.exists() else 0
-    return min(10 * 1024**3, (shutil.disk_usage(real(path).parent).free + held_bytes) // 2)
+    free_bytes = free_disk_bytes(real(path).parent)
+    return _MAX_SENSIBLE_BYTES if free_bytes is None else min(_MAX_SENSIBLE_BYTES, (free_bytes + held_bytes) // 2)
 
 
 def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
@@ -98,10 +102,14 @@ class DiskSpace:
         self.change(cap_bytes=cap_bytes, reserve_bytes=reserve_bytes)
         self._moved_bytes = 0.0
         self._measured_wal_bytes = 0
-        self._used_bytes = self._free_bytes = 0
+        self._used_bytes = 0
+        self._free_bytes: int | None = None
         self.has_room = True
         self.wal_is_too_long = False
         self.measure()
+        if self._free_bytes is None:
+            text = "%s: the file system does not report its free space; only storage.max_bytes (%d MiB) limits the mail"
+            log.warning(text, self._files.folder, self._cap_bytes // _MIB)
 
     def change(self, *, cap_bytes: int, reserve_bytes: int) -> None:
         """Set the cap and the reserve, and make sure that the next ``measure`` is not skipped."""
@@ -115,10 +123,13 @@ class DiskSpace:
         return (
             Gauge("storage_used_bytes", "Bytes of the database in use.", lambda: self._used_bytes),
             Gauge("storage_max_bytes", "The value of storage.max_bytes.", lambda: self._cap_bytes),
-            Gauge("storage_free_disk_bytes", "Free bytes on the disk.", lambda: self._free_bytes),
+            Gauge("storage_free_disk_bytes", "Free bytes on the disk, if known.", self._free_bytes_if_known),
             Gauge("storage_wal_bytes", "Length of the write-ahead log.", lambda: self._files.wal_bytes),
             Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self.has_room),
         )
+
+    def _free_bytes_if_known(self) -> dict[tuple[str, ...], float]:
+        return {} if self._free_bytes is None else {(): self._free_bytes}
 
     def measure(self, moved_bytes: float = 0.0) -> None:
         """Measure again, unless the last measurement is recent and little has been written since then.
@@ -140,7 +151,7 @@ class DiskSpace:
         self._measured_at_seconds, self._moved_bytes = now, 0.0
         fits = self._fits()
         self._measured_wal_bytes = self._files.wal_bytes
-        self._free_bytes = shutil.disk_usage(self._files.folder).free
+        self._free_bytes = free_disk_bytes(self._files.folder)
         self._decide(fits=fits)
 
     @property
@@ -156,12 +167,15 @@ class DiskSpace:
     def missing_bytes(self, wanted_bytes: int) -> int:
         """Return how many bytes the disk lacks for a file of this size plus the reserve; 0 or less if the file fits.
 
-        The disk is measured immediately. May be called in any thread.
+        If the free space is unknown, the file is expected to fit. The disk is measured immediately. May be called in
+        any thread.
         """
-        return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.folder).free
+        free_bytes = free_disk_bytes(self._files.folder)
+        return 0 if free_bytes is None else wanted_bytes + self._disk_reserve_bytes - free_bytes
 
     def _decide(self, *, fits: bool) -> None:
-        had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
+        is_enough = self._free_bytes is None or self._free_bytes >= self._disk_reserve_bytes
+        had_room, self.has_room = self.has_room, fits and is_enough
         if had_room and not self.has_room and not self.wal_is_too_long:  # a long WAL is logged separately
             text = "storage full: %s; new mail and addresses are refused"
             log.warning(text, self._shortage(fits=fits), extra={"event": "storage_full"})
@@ -171,7 +185,7 @@ class DiskSpace:
     def _shortage(self, *, fits: bool) -> str:
         if not fits:
             return f"storage.max_bytes ({self._cap_bytes // _MIB} MiB) is reached"
-        free_mib, reserve_mib = self._free_bytes // _MIB, self._disk_reserve_bytes // _MIB
+        free_mib, reserve_mib = (self._free_bytes or 0) // _MIB, self._disk_reserve_bytes // _MIB
         return f"the disk has {free_mib} MiB free, and {reserve_mib} MiB must stay free"
 
     def _fits(self) -> bool:
