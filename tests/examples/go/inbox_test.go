@@ -24,7 +24,7 @@ func newInbox(t *testing.T) inbox {
 
 // waitFor returns a message that has a "code" or a "link".
 func (box inbox) waitFor(t *testing.T, has string) inbox {
-	found := box.ask(t, "GET", "", "/"+box.Address+"/messages?wait=30&has="+has)
+	found := box.ask(t, "GET", "", "/"+box.Address+"/messages?wait=30&explain=true&has="+has)
 	if len(found.Messages) == 0 {
 		t.Fatal("no", has, "for", box.Address, found.Reason)
 	}
