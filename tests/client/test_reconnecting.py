@@ -160,7 +160,7 @@ def test_unknown_events_and_fields_of_newer_servers_are_ignored(play):
     [b"{", b"[]", b'{"id": 1}', b'{"id": "msg_1"}', b"\xff", b'{"x": ' + b"[" * 100_000],
     ids=lambda data: data[:20],
 )
-def test_an_unknown_event_is_an_error(play, data):
+def test_a_malformed_event_is_an_error(play, data):
     with pytest.raises(api.NotTmpmaild, match="'message'"):
         play(HEAD + b"event: message\ndata: " + data + b"\n\n")
 

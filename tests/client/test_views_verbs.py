@@ -216,7 +216,7 @@ class Page:
         return None
 
 
-def test_a_page_is_led_to_the_view_below_the_url_of_the_client(connect, scripted, request):
+def test_a_page_opens_the_view_below_the_url_of_the_client(connect, scripted, request):
     scripted.say(
         scripted.address(),
         scripted.messages("msg_1"),

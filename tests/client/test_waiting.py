@@ -233,9 +233,7 @@ def in_a_thread(wait):
 
 
 @pytest.mark.parametrize(("calls", "is_blocking"), [(in_a_task, True), (in_a_callback, False), (in_a_thread, False)])
-def test_a_wait_that_blocks_a_tests_event_loop_is_refused_with_an_explanation(
-    scripted, http, fake_time, calls, is_blocking
-):
+def test_the_error_of_a_wait_explains_if_it_blocked_a_tests_event_loop(scripted, http, fake_time, calls, is_blocking):
     question = "no message arrived, and none was refused: does your application send to SMTP on 127.0.0.1:25?"
     scripted.say(scripted.address())
     inbox = api.Client(scripted.url, http=http, clock=fake_time, sleep=fake_time.sleep).inbox("x@a.test")

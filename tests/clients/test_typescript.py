@@ -1,4 +1,4 @@
-"""The TypeScript client: its own tests, its types, its published npm package, and the termination of its daemons."""
+"""The TypeScript client: its own tests, its types, its packed npm package, and the termination of its daemons."""
 
 import importlib.util
 import json

@@ -79,13 +79,13 @@ def found_in(sentence, shown):
     return [code.value for code in codes.find("Acme", FRAME.format(sentence.replace("◊", shown)))]
 
 
-def test_a_sentence_is_enough():
+def test_a_code_is_found_in_each_sentence():
     found = {(one, shown): found_in(one, shown) for one in sentences("codes.toml") for shown in CODES_SHOWN}
     assert {key: values for key, values in found.items() if values != [key[1].replace(" ", "")]} == {}
     assert len(found) > 300
 
 
-def test_other_numbers_are_left_alone():
+def test_other_numbers_are_not_codes():
     found = {(one, shown): found_in(one, shown) for one in sentences("none.toml") for shown in OTHER_NUMBERS}
     assert {key: values for key, values in found.items() if values} == {}
     assert len(found) > 300

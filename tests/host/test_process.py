@@ -1,4 +1,4 @@
-"""Memory used for large messages is returned to the system."""
+"""Memory that is returned to the system, and the limit on file descriptors."""
 
 import platform
 import subprocess

@@ -1,4 +1,4 @@
-"""Sockets passed by a parent process; a separate process is needed, because passed descriptors start at 3."""
+"""Sockets passed to a separate process, because passed descriptors start at 3; and the certificate."""
 
 import json
 import os

@@ -48,7 +48,7 @@ async def test_one_sweep_takes_many_steps_until_nothing_expired_is_left(storage,
 
 
 class Failing:
-    """Wraps a storage whose operations fail at first, as if a different program held a lock, and then succeed."""
+    """Wraps a storage whose sweeps fail at first, with a locked database and then with an internal error."""
 
     def __init__(self, storage, failures):
         self._storage = storage

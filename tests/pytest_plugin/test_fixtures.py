@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent.joinpath("suites/fixtures.py").read_text()
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.proof)])
 def passed(request, run_in, tmp_path_factory):
-    """Run the tests above once.
+    """Run the suite once per database.
 
     The machine's settings, such as a proxy or a configuration file, must have no effect.
     """

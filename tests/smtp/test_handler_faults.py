@@ -60,7 +60,7 @@ async def test_other_recipients_are_accepted_although_one_recipient_is_refused(h
     assert (len(await house.messages("abc")), len(await house.messages("def"))) == (0, 1)
 
 
-async def test_two_hundred_transactions_at_once_use_up_exactly_the_requested_faults(house):
+async def test_forty_transactions_at_once_use_up_exactly_the_requested_faults(house):
     await house.order("abc", Fault("rcpt", GREYLISTED, times=17), Fault("end", "452 4.2.2 Full", times=9))
     clients = await asyncio.gather(*(house.greeted() for _ in range(40)))
     said = await asyncio.gather(*map(tried, clients))
