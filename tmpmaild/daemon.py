@@ -21,6 +21,7 @@ from msgspec.structs import asdict
 from tmpmaild import __version__, hostnames, senders
 from tmpmaild.clients import Networks
 from tmpmaild.config.settings import Config, needing_restart
+from tmpmaild.config.validators import parse_endpoint
 from tmpmaild.errors import DatabaseError, RequestError, StartError
 from tmpmaild.host import control, logs, process
 from tmpmaild.host.control import Command, ControlServer
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 3.0
 _MAX_METRICS_CONNECTIONS = 100
 _PAGE_REQUESTS_PER_MINUTE = 120
+_ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - only compared
 # How long a thread may keep the GIL while other threads wait. With Python's default of 5 ms, the event loop would run
 # only once every 5 ms while a thread parses 10 MiB.
 _SWITCH_SECONDS = 0.0005
@@ -198,7 +200,8 @@ class _Parts:
             ],
         )
         self.lag = process.LoopLag()
-        self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.reason_not_ready)
+        web = _http_settings(config, sockets, self._service.rules)
+        self._web = HttpApp(self._service, web, self._limits, self.reason_not_ready)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections, unshared=_without_share(config))
         self.dispatcher = self._dispatcher(ports(sockets))
         self._hearing: list[Callable[[Sequence[InboxChange]], None]] = []
@@ -287,7 +290,8 @@ class _Parts:
         config = await anyio.to_thread.run_sync(self._read_again)
         config = process.within_descriptors(config, process.raise_descriptor_limit())
         loaded = await anyio.to_thread.run_sync(certificate, config)
-        smtp, web = _smtp_settings(config, self._service.rules), _http_settings(config, self._sockets)
+        smtp = _smtp_settings(config, self._service.rules)
+        web = _http_settings(config, self._sockets, self._service.rules)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
         rules = await _noted_rules(config, self._storage, self._service.rules.purpose)
         await self._storage.change_limits(settings_of(config))
@@ -390,11 +394,14 @@ def _without_share(config: Config) -> Networks:
     return (*config.http.trusted_proxies, *config.limits.exempt)
 
 
-def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
+def _http_settings(config: Config, sockets: Sockets, rules: Rules) -> HttpSettings:
     addresses = [one for one in names(sockets.http) if not one.startswith("unix:")]
     here = f"http://{reachable(addresses[0])}" if addresses else ""
+    section = asdict(config.http)
+    if rules.catch_all and config.http.allowed_hosts:
+        section["allowed_hosts"] = (*config.http.allowed_hosts, *_hosts(config, sockets))
     return HttpSettings(
-        **asdict(config.http),
+        **section,
         local_url=here,
         smtp=tuple(names(sockets.smtp)),
         is_public=bool(_public(sockets.http)) or not set(LOOPBACK_HOSTS).issuperset(config.http.allowed_hosts),
@@ -402,6 +409,16 @@ def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
         exempt=config.limits.exempt,
         access_log=config.log.access,
     )
+
+
+def _hosts(config: Config, sockets: Sockets) -> set[str]:
+    """Return the hosts that ``http.listen`` names, and their IP addresses, but not 0.0.0.0 and [::].
+
+    They are safe as a ``Host``: a website that rebinds its name to this machine sends its own name.
+    """
+    bound = {one.getsockname()[0] for one in sockets.http if one.family != socket.AF_UNIX}
+    named = {endpoint.host for endpoint in map(parse_endpoint, config.http.listen) if not endpoint.path}
+    return {host for host in bound | named if host not in _ANY_HOST}
 
 
 def _public(listeners: Sequence[socket.socket]) -> list[socket.socket]:

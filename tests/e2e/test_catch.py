@@ -44,12 +44,13 @@ ANYBODY = [
 class Catcher:
     """A running ``tmpmaild catch``, and its API."""
 
-    def __init__(self, program):
+    def __init__(self, program, http="127.0.0.1"):
         self.program = program
+        self.host = http
         said = program.stdout.readline() + program.stdout.readline()
         assert "ctrl-C" in said, said
         self.smtp_port = int(re.search(r"SMTP on 127\.0\.0\.1:(\d+)", said)[1])
-        self.http_port = int(re.search(r"http://127\.0\.0\.1:(\d+)/ ", said)[1])
+        self.http_port = int(re.search(rf"http://{re.escape(http)}:(\d+)/ ", said)[1])
 
     def connected(self):
         return closing(smtplib.SMTP("127.0.0.1", self.smtp_port, timeout=PATIENCE_SECONDS))
@@ -61,7 +62,7 @@ class Catcher:
             assert client.sendmail("app@shop.example", list(recipients), mail.encode()) == {}
 
     def request(self, method, path, *, host=None, **fields):
-        url = f"http://127.0.0.1:{self.http_port}/api/v1{path}"
+        url = f"http://{self.host}:{self.http_port}/api/v1{path}"
         fields |= {"Host": host} if host else {}
         request = urllib.request.Request(url, method=method, headers=fields)
         try:
@@ -80,11 +81,11 @@ class Catcher:
 
 
 @contextmanager
-def catching(folder, *options, **settings):
+def catching(folder, *options, http="127.0.0.1", **settings):
     arguments = ["catch", "--smtp", "127.0.0.1:0", "--http", "127.0.0.1:0", *options]
     program = Program(arguments, cwd=folder, env=environment(**settings), text=True)
     try:
-        yield Catcher(program)
+        yield Catcher(program, http)
     finally:
         program.terminate()
         assert program.wait(PATIENCE_SECONDS) == 0
@@ -256,6 +257,7 @@ def test_a_wait_for_a_different_recipient_lists_the_recipients_of_the_messages_t
     empty.send("anna@shop.example", "bob@shop.example")
     with Client(f"http://127.0.0.1:{empty.http_port}") as client, pytest.raises(WaitTimeout) as late:
         client.all_mail().wait_for(to="anna", timeout=0)
+    assert str(late.value).startswith("no message with recipient 'anna' arrived at ")
     assert str(late.value).splitlines()[2:] == [
         "    lacks recipient 'anna'",
         "    recipients: anna@shop.example, bob@shop.example",
@@ -382,6 +384,14 @@ def test_a_form_that_a_browser_posts_to_the_smtp_port_sends_no_message(empty):
 @pytest.mark.parametrize("host", ["localhost", "localhost:8025", "127.0.0.1", "[::1]:8025"])
 def test_this_machine_can_be_reached_by_its_usual_names(empty, host):
     assert empty.request("GET", "/messages", host=host)[0] == 200
+
+
+def test_the_address_that_it_listens_on_is_a_name_of_it(tmp_path):
+    with catching(tmp_path, "--http", "127.0.0.2:0", http="127.0.0.2") as running:
+        assert running.request("GET", "/messages")[0] == 200
+        assert running.request("GET", "/messages", host="127.0.0.3")[0] == 400
+    with catching(tmp_path, "--http", "0.0.0.0:0") as running:
+        assert running.request("GET", "/messages", host="0.0.0.0")[0] == 400
 
 
 def test_auth_is_not_offered(empty):
