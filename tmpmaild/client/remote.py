@@ -61,7 +61,7 @@ class Filter(Struct, frozen=True):
         return {name: value for name, value in given.items() if value}
 
     def __str__(self) -> str:
-        given = {"to": self.to, "subject": self.subject, "sender": self.sender, "text": self.text}
+        given = {"recipient": self.to, "subject": self.subject, "sender": self.sender, "text": self.text}
         parts = [f"{name} {errors.printable(value)!r}" for name, value in given.items() if value]
         return " and ".join(parts + [_FEATURES[one] for one in dict.fromkeys(self.has)])
 

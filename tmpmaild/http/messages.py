@@ -262,13 +262,18 @@ class MessageEndpoints:
         listing = await self._mail.list(address, Page(limit=_MOST_NAMED, after=wanted.after), key)
         refusals = self._service.refusals
         refused = [one for one in refusals.newest() if one.at_ms >= listing.inbox.created_at_ms]
-        text = "messages that do not match: " if listing.messages else "no message arrived"
-        text += "; ".join([_named(message, wanted.has) for message in listing.messages])
+        others, text = listing.messages, "messages that do not match: "
+        if not others and wanted.after:
+            others = (await self._mail.list(address, Page(limit=_MOST_NAMED), key)).messages
+            text = "no message arrived after that one" + (", only before: " if others else "")
+        elif not others:
+            text = "no message arrived"
+        text += "; ".join([_named(message, wanted.has) for message in others])
         if refused:
             text += "; refused: " + "; ".join(
                 [f"{one.command}: {one.reason}".removeprefix(": ") for one in refused[-_MOST_NAMED:]]
             )
-        elif not listing.messages:
+        elif not (listing.messages or wanted.after):  # a message to wait after proves that the application sends here
             text += _NONE_REFUSED.format(self._smtp) if refusals.wanted else _NOT_KEPT
             text += _DROPPED if refusals.wanted and _is_dropped(listing.inbox.address) else ""
         return "".join([character if character.isprintable() else "\ufffd" for character in text])

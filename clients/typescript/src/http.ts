@@ -155,7 +155,7 @@ export class Http {
   #translated(error: unknown, deadline: Deadline): unknown {
     deadline.throwIfCallerAborted();
     if (deadline.isOver) {
-      return new ConnectionLost(`${this.serviceUrl}: no response within ${String(deadline.ms / 1000)} s`);
+      return new ConnectionLost(`${this.serviceUrl}: no response within ${String(Number((deadline.ms / 1000).toPrecision(3)))} s`);
     }
     return error instanceof TypeError ? this.#fetchFailed(error) : error;
   }

@@ -22,13 +22,12 @@ const TEMPORARY = ["rate-limited", "too-many-streams", "busy", "storage-unavaila
 
 /**
  * The goal of a wait: `take` returns a result for a message, or null to continue. `name` appears in the error text of a
- * timeout. With `readsText`, `take` needs the full text. A goal that `counts` needs several messages, so a single
- * message is never reported as lacking something.
+ * timeout. With `readsText`, `take` needs the full text. `count` is the number of messages needed, by default 1.
  */
 export interface Goal<T> {
   name: string;
   readsText?: boolean;
-  counts?: boolean;
+  count?: number;
   take: (message: MessageItem) => T | null;
 }
 
@@ -156,7 +155,9 @@ export class Waiting<T> {
   async #timedOut(): Promise<WaitTimeout> {
     const wanted = [describedQuery(this.query), this.goal.name].filter(Boolean).join(" and ");
     const after = this.query.after ? ` after ${printable(this.query.after)}` : "";
-    const what = wanted ? `no message with ${wanted}` : "no message";
+    const { count = 1 } = this.goal;
+    const few = count > 1 ? `${String(this.#passedOver.length)} of ${String(count)} messages` : "no message";
+    const what = wanted ? `${few} with ${wanted}` : few;
     let text = `${what} arrived at ${this.inbox.address}${after} within ${String(this.patience.timeoutMs / 1000)} s`;
     if (this.patience.isCut) text += NO_MORE_TIME;
     const arrived = await this.#arrived();
@@ -177,12 +178,12 @@ export class Waiting<T> {
       lacking("subject", query.subject, [message.subject]),
       lacking("sender", query.sender, [message.from, message.from_name]),
       message.truncated ? "" : lacking("text", query.text, [message.subject, message.from, message.from_name, message.body]),
-      goal.name && !goal.counts && goal.take(message) === null ? goal.name : "",
+      goal.name && goal.take(message) === null ? goal.name : "",
     ].filter(Boolean);
     const notes = lacks.length > 0 ? [`lacks ${lacks.join(" and ")}`] : [];
     if (isElsewhere) notes.push(`recipients: ${printable(recipients.join(", "))}`);
-    if (goal.name && !goal.counts && message.codes.length > 0) notes.push(`codes: ${printable(message.codes.map(({ value }) => value).join(", "))}`);
-    if (goal.name && !goal.counts && message.links.length > 0) {
+    if (goal.name && message.codes.length > 0) notes.push(`codes: ${printable(message.codes.map(({ value }) => value).join(", "))}`);
+    if (goal.name && message.links.length > 0) {
       notes.push(`links: ${printable(message.links.map(({ href, confidence }) => `${href} (${String(confidence)})`).join(", "))}`);
     }
     return notes;
@@ -259,7 +260,7 @@ export function line(message: MessageItem): string {
 }
 
 function describedQuery(query: Query): string {
-  const given = Object.entries({ to: query.to, subject: query.subject, sender: query.sender, text: query.text });
+  const given = Object.entries({ recipient: query.to, subject: query.subject, sender: query.sender, text: query.text });
   return given
     .filter(([, value]) => value)
     .map(([name, value]) => `${name} ${JSON.stringify(printable(value ?? ""))}`)

@@ -33,7 +33,10 @@ test("exactly two were sent", async () => {
     allMail.assertCount(1, { withinMs: 0, ...soon }),
     (error) => error instanceof UnexpectedMail && /^expected exactly 1, but more arrived: a message arrived at /.test(error.message),
   );
-  await assert.rejects(allMail.assertCount(3, { timeoutMs: 10 }), WaitTimeout);
+  await assert.rejects(
+    allMail.assertCount(3, { to: TO[0], timeoutMs: 10 }),
+    (error) => error instanceof WaitTimeout && /^2 of 3 messages with recipient "anna@shop\.example" arrived at /.test(error.message),
+  );
   assert.equal(await allMail.clear(), 2);
 });
 
