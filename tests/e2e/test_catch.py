@@ -234,6 +234,43 @@ def test_messages_are_deleted_by_id_up_to_one_and_all(empty):
     assert empty.messages("/addresses/anna@shop.example/messages") == []
 
 
+def test_messages_to_a_recipient_are_deleted(empty):
+    empty.send("anna+1@shop.example", "bob@shop.example", subject="to both")
+    empty.send("anna+1@shop.example", subject="older")
+    empty.send("anna+2@shop.example", subject="a different tag")
+    empty.send("anna+1@shop.example", subject="newer")
+    (until,) = empty.messages(f"/messages?to={quote('anna+2@shop.example')}")
+
+    def deleted(query):
+        return json.loads(empty.request("DELETE", f"/messages?{query}")[1]), [
+            one["subject"] for one in empty.messages()
+        ]
+
+    to_anna = f"to={quote('ANNA+1@shop.example')}"
+    assert deleted("to=anna@shop.example") == ({"deleted": 0}, ["newer", "a different tag", "older", "to both"])
+    assert deleted(f"{to_anna}&up_to={until['id']}") == ({"deleted": 2}, ["newer", "a different tag"])
+    assert empty.messages("/addresses/bob@shop.example/messages") == []
+    assert deleted(to_anna) == ({"deleted": 1}, ["a different tag"])
+    assert [one["subject"] for one in empty.messages("/addresses/anna@shop.example/messages")] == ["a different tag"]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer", "detail"),
+    [
+        ("to=anna@shop.example&id={id}", "to", "expected no to together with id"),
+        ("to=anna@shop.example&up_to={id}&id={id}", "up_to", "expected no up_to together with id"),
+        ("to=", "to", "expected a recipient's address"),
+        ("too=anna@shop.example", "too", "expected only id, up_to and to"),
+    ],
+)
+def test_an_unclear_deletion_deletes_nothing_and_the_response_names_the_parameter(empty, query, pointer, detail):
+    empty.send("anna@shop.example")
+    (message,) = empty.messages()
+    status, body = empty.request("DELETE", f"/messages?{query.format(id=message['id'])}")
+    assert (status, json.loads(body)["errors"][0]) == (422, {"pointer": pointer, "detail": detail})
+    assert empty.messages() == [message]
+
+
 def test_source_attachments_views_and_the_mbox_are_the_same_as_in_an_inbox(empty):
     mail = (
         b'Subject: Files\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n'

@@ -47,6 +47,7 @@ async def test_named_messages_all_messages_or_all_up_to_a_message_are_deleted_an
         ("?id=msg_01m7y0sgyf0000000000000000&up_to=msg_01m7y0sgyf0000000000000000", ["up_to"]),
         ("?id=", ["id"]),
         ("?up_to=", ["up_to"]),
+        ("?to=ada@mail.example.com", ["to"]),
         ("?id=msg_01m7y0sgyf0000000000000000&id=x", ["id"]),
         ("?id=MSG_01M7Y0SGYF0000000000000000&up_to=x", ["id", "up_to"]),
         ("?" + "&".join([f"id={SOME}"] * 101), ["id"]),

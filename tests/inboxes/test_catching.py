@@ -97,6 +97,46 @@ async def test_messages_up_to_a_message_are_deleted_with_their_copies_even_if_it
     assert await world.service.catcher.delete_messages(up_to=third) == 0
 
 
+@pytest.mark.both_engines
+async def test_messages_to_a_recipient_are_deleted_with_their_copies_and_other_messages_are_kept(world):
+    await send(world, "to both", "Ada@shop.example", "bob@shop.example")
+    await send(world, "to bob", "bob@shop.example")
+    await send(world, "to a tag", "ada+tag@shop.example")
+    await send(world, "to ada", "ada@SHOP.example")
+    assert await world.service.catcher.delete_messages_to("ada@shop.example") == 2
+    assert await subjects(world) == ["to bob", "to a tag"]
+    assert await subjects(world, "ada@shop.example") == ["to a tag"]
+    assert await subjects(world, "bob@shop.example") == ["to bob"]
+    for recipient in ("ada@shop.example", "shop.example", "bob@shop.example\nbob@shop.example", "\ud800"):
+        assert await world.service.catcher.delete_messages_to(recipient) == 0
+
+
+@pytest.mark.both_engines
+async def test_messages_to_a_recipient_are_deleted_up_to_a_message_that_need_not_be_to_the_recipient_or_exist(world):
+    for name in ("first", "second", "third", "fourth"):
+        await send(world, name, "ada@shop.example" if name != "third" else "bob@shop.example")
+    listing = await world.storage.list_messages(ALL_MAIL, Page(ascending=True), world.clock())
+    first, _, third, _ = [message.id for message in listing.messages]
+    catcher = world.service.catcher
+    assert await catcher.delete_messages_to("ada@shop.example", up_to=first) == 1
+    await catcher.delete_message(third)
+    assert await catcher.delete_messages_to("ada@shop.example", up_to=third) == 1
+    assert await subjects(world) == await subjects(world, "ada@shop.example") == ["fourth"]
+
+
+@pytest.mark.both_engines
+async def test_many_messages_to_a_recipient_are_deleted_in_transactions_of_the_same_size_as_all_messages(world):
+    for number in range(DELETED_AT_ONCE + 1):
+        await send(world, f"to ada {number}", "ada@shop.example")
+        await send(world, f"to bob {number}", "bob@shop.example")
+    commits = []
+    world.storage.on_committed(lambda changes: commits.append(len(changes)))
+    assert await world.service.catcher.delete_messages_to("ada@shop.example") == DELETED_AT_ONCE + 1
+    assert commits == [2 * DELETED_AT_ONCE, 2]
+    assert await subjects(world, "ada@shop.example") == []
+    assert len(await subjects(world, "bob@shop.example")) == DELETED_AT_ONCE
+
+
 async def test_catchers_that_start_at_the_same_time_on_one_storage_use_the_same_list(storage, clock):
     catchers = [World(storage, clock, purpose=Purpose.CATCHING).service.catcher for _ in range(3)]
     await asyncio.gather(*[catcher.start() for catcher in catchers])

@@ -331,12 +331,14 @@ class AsyncAllMail(AsyncMailList):
         return found
 
     async def clear(self, *, to: str | None = None) -> int:
-        """Delete all messages, or all messages to one recipient, from all inboxes; return the number of messages."""
+        """Delete all messages, or all messages to one recipient, from all inboxes; return the number of messages.
+
+        Raises ``InvalidRequest`` if ``to`` is empty.
+        """
         wanted = self._wanted() if to is None else self._wanted(to=to)
         if wanted.to is None:
             return await self._driver.run(self._remote.delete_messages(None, None))
-        found = await self._driver.run(self._remote.messages(wanted, None))
-        return await self._driver.run(self._remote.delete_messages([message.id for message in found], None))
+        return await self._driver.run(self._remote.delete_messages_to(wanted.to))
 
 
 class AsyncMail(views.MailView):

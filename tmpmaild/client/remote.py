@@ -266,6 +266,10 @@ class RemoteInbox:
             count += yield from self._delete_messages({"id": tuple(message_ids[start : start + _MAX_IDS])})
         return count
 
+    def delete_messages_to(self, recipient: str) -> Steps[int]:
+        """Delete the messages to a recipient; only the list of all messages accepts this."""
+        return (yield from self._delete_messages({"to": recipient}))
+
     def _delete_messages(self, query: Mapping[str, object]) -> Steps[int]:
         path = f"/messages?{urlencoded(query)}" if query else "/messages"
         return decoded((yield from self._ask("DELETE", path)), models.DeletedMessages).deleted

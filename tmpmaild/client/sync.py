@@ -305,12 +305,14 @@ class AllMail(MailList):
         return found
 
     def clear(self, *, to: str | None = None) -> int:
-        """Delete all messages, or all messages to one recipient, from all inboxes; return the number of messages."""
+        """Delete all messages, or all messages to one recipient, from all inboxes; return the number of messages.
+
+        Raises ``InvalidRequest`` if ``to`` is empty.
+        """
         wanted = self._wanted() if to is None else self._wanted(to=to)
         if wanted.to is None:
             return self._driver.run(self._remote.delete_messages(None, None))
-        found = self._driver.run(self._remote.messages(wanted, None))
-        return self._driver.run(self._remote.delete_messages([message.id for message in found], None))
+        return self._driver.run(self._remote.delete_messages_to(wanted.to))
 
 
 class Mail(views.MailView):

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.http.inputs import AllMailFileQuery, AllMailQuery, DeleteQuery, StreamQuery, ViewRequest
+from tmpmaild.http.inputs import AllMailDeleteQuery, AllMailFileQuery, AllMailQuery, StreamQuery, ViewRequest
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints, wanted_deletion
 from tmpmaild.http.openapi import OCTETS, TEXT, Operation, Returns
 from tmpmaild.http.problems import BadRequest
@@ -66,18 +66,22 @@ class AllMailEndpoints:
         "deleteAllMessages",
         Returns(200, "The messages are deleted.", DeletedMessages),
         security="none",
-        query=DeleteQuery,
+        query=AllMailDeleteQuery,
         problems=_OFF,
     )
     async def delete_several(self, request: Request) -> Response:
         """Delete all or some messages, for all of their recipients.
 
-        Deletes the messages with these `id`s, or all messages up to and including `up_to`; without parameters, deletes
-        all. Unknown parameters are refused.
+        Deletes the messages with these `id`s, the messages to one recipient (`to`), or all messages; `up_to` limits the
+        last two to this message and all earlier messages. Unknown parameters are refused.
         """
         catcher = self._required()
-        query = wanted_deletion(request)
-        return JsonResponse(DeletedMessages(await catcher.delete_messages(query.id or None, up_to=query.up_to)))
+        query = wanted_deletion(request, AllMailDeleteQuery)
+        if query.to is None:
+            deleted = await catcher.delete_messages(query.id or None, up_to=query.up_to)
+        else:
+            deleted = await catcher.delete_messages_to(query.to, up_to=query.up_to)
+        return JsonResponse(DeletedMessages(deleted))
 
     @Operation(
         f"GET {_ALL}.mbox",

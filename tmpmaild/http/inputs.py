@@ -280,6 +280,23 @@ class DeleteQuery(Struct, frozen=True):
     ) = None
 
 
+class AllMailDeleteQuery(DeleteQuery, frozen=True):
+    """The messages to delete, regardless of their recipients; without parameters, all messages."""
+
+    to: (
+        Annotated[
+            str,
+            _takes(
+                "a recipient's address",
+                "Only messages to this complete envelope recipient; case is ignored. Cannot be combined with `id`.",
+                f"anna+shop@{EXAMPLE_DOMAIN}",
+                min_length=1,
+            ),
+        ]
+        | None
+    ) = None
+
+
 class StreamQuery(Struct, frozen=True):
     """The start of a stream, and the messages that it contains."""
 

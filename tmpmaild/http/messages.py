@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 from weakref import ReferenceType
 
 from starlette.requests import Request
@@ -11,7 +12,7 @@ from starlette.types import ASGIApp
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http.downloads import FileResponse, attachment_disposition, attachment_type, file_headers
-from tmpmaild.http.inputs import AllMailQuery, DeleteQuery, PageQuery, ViewRequest, page
+from tmpmaild.http.inputs import AllMailDeleteQuery, AllMailQuery, DeleteQuery, PageQuery, ViewRequest, page
 from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Operation, Returns
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import client, holder_token, token, until_disconnect
@@ -35,6 +36,8 @@ from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.mail import viewpage
 from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 from tmpmaild.validation import ValidationErrors
+
+Deletion = TypeVar("Deletion", bound=DeleteQuery)
 
 _NEWEST = page(PageQuery())  # most clients request this page
 _MOST_NAMED = 3  # the maximum number of messages and of refusals in the reason for an empty wait
@@ -124,7 +127,7 @@ class MessageEndpoints:
         are not counted. Unknown parameters are refused.
         """
         key = holder_token(request)
-        query = wanted_deletion(request)
+        query = wanted_deletion(request, DeleteQuery)
         address = request.path_params["address"]
         deleted = await self._service.inboxes.delete_messages(address, key, query.id or None, up_to=query.up_to)
         return JsonResponse(DeletedMessages(deleted))
@@ -312,13 +315,15 @@ class MessageEndpoints:
         )
 
 
-def wanted_deletion(request: Request) -> DeleteQuery:
+def wanted_deletion(request: Request, kind: type[Deletion]) -> Deletion:
     """Return the deletion that a request specifies. Raises ``InvalidRequest``."""
     errors = ValidationErrors()
     # An unknown parameter is refused: otherwise, a misspelt parameter would delete all messages.
-    query = parse_query(request.scope["query_string"], DeleteQuery, errors, only_known=True)
+    query = parse_query(request.scope["query_string"], kind, errors, only_known=True)
     if query.id and query.up_to:
         errors.errors.append(("up_to", "expected no up_to together with id"))
+    if query.id and isinstance(query, AllMailDeleteQuery) and query.to:
+        errors.errors.append(("to", "expected no to together with id"))
     errors.raise_if_any()
     return query
 

@@ -104,7 +104,9 @@ def parse_query(query: bytes, struct: type[T], errors: ValidationErrors, *, only
     parameters = QueryParams(query)
     kinds = _kinds(struct)
     if only_known:
-        errors.errors += [(name, f"expected only {' and '.join(kinds)}") for name in sorted(parameters.keys() - kinds)]
+        *names, last = kinds
+        wanted = f"{', '.join(names)} and {last}" if names else last
+        errors.errors += [(name, f"expected only {wanted}") for name in sorted(parameters.keys() - kinds)]
     given: dict[str, object] = {name: parameters[name] for name in kinds if name in parameters}
     for name in given:
         text = parameters[name]

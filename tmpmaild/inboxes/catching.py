@@ -20,7 +20,7 @@ from tmpmaild.inboxes.counting import RecipientCounts, Recipients, recipients_by
 from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.mail import addresses
 from tmpmaild.model import InboxChange, NewInbox, NewMail, Page
-from tmpmaild.storage.base import Storage
+from tmpmaild.storage.base import DELETED_AT_ONCE, Storage
 
 MAX_RECIPIENTS: Final = 1000
 """The maximum number of recipients per message, instead of the minimum of 100 in RFC 5321 §4.5.3.1.8."""
@@ -92,6 +92,23 @@ class Catcher:
         copies.
         """
         return await self._storage.delete_messages(self.inbox_id, message_ids, up_to=up_to, copies=True)
+
+    async def delete_messages_to(self, recipient: str, *, up_to: str | None = None) -> int:
+        """Delete the messages to a recipient and their copies, or only the messages up to ``up_to``.
+
+        Recipients are compared as in ``ids_to``. The messages are found by reading, which delays no delivery, and are
+        deleted in the same steps as in ``delete_messages``. Returns the number of messages, not counting copies.
+        """
+        count, some = 0, list[str]()
+        async with aclosing(self.ids_to(recipient)) as message_ids:
+            async for message_id in message_ids:
+                if up_to is not None and message_id > up_to:
+                    break
+                some.append(message_id)
+                if len(some) == DELETED_AT_ONCE:
+                    count += await self.delete_messages(some)
+                    some.clear()
+        return count + await self.delete_messages(some)
 
     async def ids_to(self, recipient: str) -> AsyncGenerator[str, None]:
         """Yield the ids of the messages to a recipient, oldest first; recipients are compared case-insensitively."""

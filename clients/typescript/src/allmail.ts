@@ -91,12 +91,11 @@ export class AllMail {
 
   /**
    * Delete all messages, or all messages to one recipient, from the list and from their inboxes; return the number
-   * deleted.
+   * deleted. Throws a `Problem` `invalid-request` if `to` is empty.
    */
   async clear({ to, signal }: Abortable & { to?: string } = {}): Promise<number> {
     if (to === undefined) return this.#remote.deleteMessages(undefined, undefined, signal);
-    const found = await this.#remote.messages({ to }, undefined, signal);
-    return this.#remote.deleteMessages(found.map(({ id }) => id), undefined, signal);
+    return this.#remote.deleteMessagesTo(to, signal);
   }
 
   /** Return all messages as one mbox file, oldest first. */

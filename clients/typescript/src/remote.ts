@@ -126,17 +126,17 @@ export class RemoteInbox {
    * deleted.
    */
   async deleteMessages(ids?: readonly string[], upTo?: string, signal?: AbortSignal): Promise<number> {
-    if (ids === undefined) return this.#deleteMessages(new URLSearchParams(upTo === undefined ? {} : { up_to: upTo }), signal);
+    if (ids === undefined) return this.deleteSelected(new URLSearchParams(upTo === undefined ? {} : { up_to: upTo }), signal);
     if (upTo !== undefined) throw new TypeError("delete either the given messages or all up to one, not both");
     let count = 0;
     for (let start = 0; start < ids.length; start += MAX_IDS) {
       const some = ids.slice(start, start + MAX_IDS).map((id): [string, string] => ["id", id]);
-      count += await this.#deleteMessages(new URLSearchParams(some), signal);
+      count += await this.deleteSelected(new URLSearchParams(some), signal);
     }
     return count;
   }
 
-  async #deleteMessages(parameters: URLSearchParams, signal?: AbortSignal): Promise<number> {
+  protected async deleteSelected(parameters: URLSearchParams, signal?: AbortSignal): Promise<number> {
     const query = parameters.toString();
     const answer = await this.#ask({ method: "DELETE", path: query ? `/messages?${query}` : "/messages", signal });
     return decoded(answer, isDeleted).deleted;
@@ -179,6 +179,11 @@ export class RemoteInbox {
 export class RemoteAllMail extends RemoteInbox {
   constructor(http: Http) {
     super(http, { address: "this service", created_at: 0, expires_at: 0 } as unknown as AddressResource, null);
+  }
+
+  /** Delete the messages to a recipient; return the number deleted. */
+  async deleteMessagesTo(to: string, signal?: AbortSignal): Promise<number> {
+    return this.deleteSelected(new URLSearchParams({ to }), signal);
   }
 
   protected override path(path: string): string {

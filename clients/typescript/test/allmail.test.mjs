@@ -21,6 +21,7 @@ test("a message is there once, with all of its recipients", async () => {
   assert.equal((await allMail.latest()).id, mail.id);
   assert.equal((await (await new Tmpmaild(service.url).inbox(BCC)).messages()).length, 1);
   assert.equal(await allMail.clear({ to: "carol@shop.example" }), 0);
+  await assert.rejects(allMail.clear({ to: "" }), { code: "invalid-request", status: 422 });
   assert.equal(await allMail.clear({ to: BCC }), 1);
   assert.equal(await allMail.latest(), null);
 });

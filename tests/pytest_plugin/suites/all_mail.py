@@ -5,7 +5,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from tmpmaild.client import UnexpectedMail, WaitTimeout
+from tmpmaild.client import InvalidRequest, UnexpectedMail, WaitTimeout
 
 TO = ["anna@shop.example", "bob@other.example", "info@company.example"]
 BCC = "archive@company.example"
@@ -56,6 +56,8 @@ def test_the_messages_to_one_recipient(all_mail, application):
     all_mail.assert_no_mail(to="carol@shop.example", within=0)
     assert all_mail.count(to="carol@shop.example") == 0
     assert all_mail.clear(to="carol@shop.example") == 0
+    with pytest.raises(InvalidRequest):
+        all_mail.clear(to="")
     assert all_mail.clear(to="anna@shop.example") == 1
 
 

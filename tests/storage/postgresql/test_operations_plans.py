@@ -74,6 +74,7 @@ async def test_changes_to_one_inbox_read_few_rows(storage, counted, clock):
         "deliver": run(operations.AddMessage(new_mail("57", "58", "59"))),
         "delete": run(operations.DeleteMessage(57, 56)),
         "delete with copies": run(operations.deletion(57, Selection(MAX_KEY, [56], copies=True))),
+        "delete several with copies": run(operations.deletion(57, Selection(MAX_KEY, range(1, 101), copies=True))),
         "find a copy": lambda client: client.fetch(operations._COPIES, [58], [58], [0]),
         "end": lambda client: operations.move_expiry(batch(client), 57, expires_at_ms=clock(), asked_at_ms=clock()),
         "move": lambda client: operations.move_expiry(
@@ -103,6 +104,7 @@ async def test_reads_of_one_inbox_read_few_rows(storage, counted, clock):
             client, lookup, bounds_of(1000, source=True), message_id="", is_next=True
         ),
         "recipients": lambda client: reading.select_recipients(client, 57, Page()),
+        "oldest recipients": lambda client: reading.select_recipients(client, 57, Page(ascending=True)),
         "texts": lambda client: reading.select_texts(client, 58, [57], 100),
         "webhook": lambda client: reading.select_webhooks(client, after=56, limit=1),
         "inboxes": lambda client: reading.select_inboxes(client, listed_between(clock()), None),
