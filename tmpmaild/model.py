@@ -479,14 +479,15 @@ class Webhook(Struct, frozen=True):
 class WebhookState(Struct, frozen=True):
     """The progress of a webhook's calls.
 
-    ``told_message_id`` is the last message whose arrival has been reported to the target, and ``told_verdict_id`` is
-    the last message whose verdict has been reported. These messages need not exist. ``failures`` counts consecutive
-    failed calls. No call is made before ``next_at_ms``. ``result`` is the status of the last call, or the reason why it
-    received no response. Before the first call, ``result`` is "" and ``called_at_ms`` is None.
+    ``reported_message_id`` is the last message whose arrival has been reported to the target, and
+    ``reported_verdict_id`` is the last message whose verdict has been reported. These messages need not exist.
+    ``failures`` counts consecutive failed calls. No call is made before ``next_at_ms``. ``result`` is the status of the
+    last call, or the reason why it received no response. Before the first call, ``result`` is "" and ``called_at_ms``
+    is None.
     """
 
-    told_message_id: str
-    told_verdict_id: str
+    reported_message_id: str
+    reported_verdict_id: str
     failures: int = 0
     next_at_ms: int = 0
     called_at_ms: int | None = None
@@ -511,7 +512,7 @@ class StoredWebhook(Struct, frozen=True):
     @property
     def is_waiting(self) -> bool:
         """Whether there may be an event to report for a live inbox."""
-        positions = {"message": self.state.told_message_id, "verdict": self.state.told_verdict_id}
+        positions = {"message": self.state.reported_message_id, "verdict": self.state.reported_verdict_id}
         return any(self.newest_message_id > positions[name] for name in self.webhook.events & positions.keys())
 
 

@@ -92,7 +92,7 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
     inbox = await world.service.access.find(held.address)
     for failures, result in ((2, "timeout"), (0, "204")):
         stored = await world.storage.read_webhook(inbox.id)
-        position = stored.state.told_message_id
+        position = stored.state.reported_message_id
         state = WebhookState(position, position, failures, clock(), clock(), result)
         assert await world.storage.store_webhook(stored, state)
         now = (await client.create())["created_at"]

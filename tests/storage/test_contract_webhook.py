@@ -29,7 +29,7 @@ async def _lease(engine, inbox):
 
 async def _waiting(engine, name, stored):
     """Return the subjects of the messages that have not been reported to the target."""
-    return await engine.subjects(name, Page(after=stored.state.told_message_id, ascending=True))
+    return await engine.subjects(name, Page(after=stored.state.reported_message_id, ascending=True))
 
 
 async def test_a_webhook_is_read_as_it_was_set_until_it_is_removed(engine):
@@ -64,11 +64,11 @@ async def test_a_new_webhook_gets_all_events_after_it_was_set(engine):
     assert await _waiting(engine, "ada", stored) == []
     await engine.add(other)
     again = await engine.storage.read_webhook(inbox.id)
-    assert again.newest_message_id <= again.state.told_message_id
+    assert again.newest_message_id <= again.state.reported_message_id
     newest = [await engine.add(inbox, other, subject=subject) for subject in ("first", "second")][-1]
     stored = await engine.storage.read_webhook(inbox.id)
     assert await _waiting(engine, "ada", stored) == ["first", "second"]
-    assert stored.newest_message_id == newest > stored.state.told_message_id
+    assert stored.newest_message_id == newest > stored.state.reported_message_id
 
 
 async def test_messages_that_arrive_while_a_webhook_is_set_come_before_or_after_it(engine):
@@ -87,9 +87,9 @@ async def test_no_event_is_pending_after_a_reported_message_was_deleted(engine):
     message_id = await engine.add(inbox)
     newest = (await engine.storage.read_webhook(inbox.id)).newest_message_id
     await engine.delete(inbox, message_id)
-    assert await engine.storage.store_webhook(leased, WebhookState(newest, leased.state.told_verdict_id))
+    assert await engine.storage.store_webhook(leased, WebhookState(newest, leased.state.reported_verdict_id))
     stored = await engine.storage.read_webhook(inbox.id)
-    assert stored.newest_message_id <= stored.state.told_message_id == message_id
+    assert stored.newest_message_id <= stored.state.reported_message_id == message_id
     await engine.add(inbox, subject="later")
     assert await _waiting(engine, "ada", stored) == ["later"]
 

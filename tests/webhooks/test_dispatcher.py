@@ -23,7 +23,7 @@ async def test_messages_are_reported_signed_in_order_and_once(harness):
     async with harness.sending():
         ids = [await harness.deliver(inbox, f"mail {number}", b"Your code is 481516\r\n") for number in range(5)]
         told = await harness.receiver.wait(5)
-        await harness.settled(inbox, told_message_id=ids[-1], next_at_ms=0, result="204", failures=0)
+        await harness.settled(inbox, reported_message_id=ids[-1], next_at_ms=0, result="204", failures=0)
     assert harness.subjects() == [f"mail {number}" for number in range(5)]
     _, first = harness.told()[0]
     assert (first["type"], first["data"]["id"]) == ("message.received", ids[0])
@@ -85,7 +85,7 @@ async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_re
         newest = await harness.deliver(inbox)
         await is_storing.wait()
     await harness.deliver(inbox, "stored after that")
-    assert (await harness.state(inbox)).told_message_id == newest
+    assert (await harness.state(inbox)).reported_message_id == newest
 
 
 async def test_a_message_that_arrives_while_many_webhooks_are_read_is_reported_at_once(harness):
@@ -186,7 +186,7 @@ async def test_only_messages_with_the_wanted_features_are_reported(harness):
         for subject, body in (("a", b"nothing\r\n"), ("b", b"Your code is 481516\r\n"), ("c", b"nothing\r\n")):
             newest = await harness.deliver(inbox, subject, body)
         await harness.receiver.wait(1)
-        await harness.settled(inbox, told_message_id=newest, next_at_ms=0)
+        await harness.settled(inbox, reported_message_id=newest, next_at_ms=0)
     assert harness.subjects() == ["b"]
 
 
@@ -383,10 +383,10 @@ async def test_verdicts_are_reported_after_the_messages_and_in_their_order(harne
         first, second = [await harness.deliver(inbox, subject) for subject in ("first", "second")]
         await harness.receiver.wait(2)
         await checks.find(inbox, second)
-        await harness.settled(inbox, told_message_id=second, next_at_ms=0)
+        await harness.settled(inbox, reported_message_id=second, next_at_ms=0)
         await checks.find(inbox, first)
         await harness.receiver.wait(4)
-        await harness.settled(inbox, told_verdict_id=second, next_at_ms=0)
+        await harness.settled(inbox, reported_verdict_id=second, next_at_ms=0)
     assert [(document["type"], document["data"]["id"]) for _, document in harness.told()] == [
         ("message.received", first),
         ("message.received", second),

@@ -38,8 +38,8 @@ async def test_messages_are_reported_one_by_one_in_order(harness, events):
         step = await events.next(await leased(harness, inbox, state), harness.clock())
         state = step.state
         reported.append(msgspec.json.decode(step.event.body)["data"]["subject"])
-        assert (step.event.name, step.has_more) == (("message.received", state.told_message_id), has_more)
-    assert (reported, state.told_message_id) == (["first", "second"], ids[-1])
+        assert (step.event.name, step.has_more) == (("message.received", state.reported_message_id), has_more)
+    assert (reported, state.reported_message_id) == (["first", "second"], ids[-1])
     step = await events.next(await leased(harness, inbox, state), harness.clock())
     assert (step.event, step.state, step.has_more) == (None, state, False)
 

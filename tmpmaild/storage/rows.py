@@ -380,8 +380,8 @@ class WebhookRow(NamedTuple):
         """Return the webhook; ``keys_by_inbox`` means that each inbox has its own message keys."""
         owner = self.inbox_key if keys_by_inbox else ALL_INBOXES
         state = WebhookState(
-            told_message_id=message_id_in(owner, self.told_message),
-            told_verdict_id=message_id_in(owner, self.told_verdict),
+            reported_message_id=message_id_in(owner, self.told_message),
+            reported_verdict_id=message_id_in(owner, self.told_verdict),
             failures=self.failures,
             next_at_ms=self.next_at_ms,
             called_at_ms=self.called_at_ms,
@@ -423,8 +423,8 @@ def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbo
     return StateRow(
         inbox_key,
         stored.version,
-        key_not_above(state.told_message_id, owner),
-        key_not_above(state.told_verdict_id, owner),
+        key_not_above(state.reported_message_id, owner),
+        key_not_above(state.reported_verdict_id, owner),
         state.failures,
         state.next_at_ms,
         state.called_at_ms,

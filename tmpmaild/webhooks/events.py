@@ -62,20 +62,20 @@ class Events:
 
     async def _next_message(self, leased: StoredWebhook) -> Step:
         state = leased.state
-        message, position, has_more = await self._next(leased, state.told_message_id)
+        message, position, has_more = await self._next(leased, state.reported_message_id)
         if message is not None and "verdict" in leased.webhook.has and self._mail.check and not _is_checked(message):
             return Step(None, state)  # the message's verdict will wake the dispatcher; later messages must wait for it
-        state = replace(state, told_message_id=position)
+        state = replace(state, reported_message_id=position)
         if message is None:
             return Step(None, state, has_more)
         is_more = has_more or self._reports_verdicts(leased)
         return Step(self._event("message.received", message.received_at_ms, leased, message), state, is_more)
 
     async def _next_verdict(self, leased: StoredWebhook, now_ms: int) -> Step:
-        message, position, has_more = await self._next(leased, leased.state.told_verdict_id)
+        message, position, has_more = await self._next(leased, leased.state.reported_verdict_id)
         if message is not None and not _is_checked(message):
             return Step(None, leased.state)
-        state = replace(leased.state, told_verdict_id=position)
+        state = replace(leased.state, reported_verdict_id=position)
         if message is None:
             return Step(None, state, has_more)
         return Step(self._event("verdict.reached", now_ms, leased, message), state, has_more=True)
