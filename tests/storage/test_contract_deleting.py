@@ -290,7 +290,7 @@ async def test_mail_of_the_operator_and_of_missing_inboxes_cannot_be_deleted(eng
         for message_ids in (None, stored[:1]):
             assert await engine.storage.delete_messages(inbox_id, message_ids) == 0
     assert (await engine.find("ada")).message_count == 1
-    assert len((await engine.storage.operator_box()).held) == 200
+    assert len((await engine.storage.operator_box()).entries) == 200
 
 
 async def test_the_operators_inbox_and_inboxes_that_do_not_exist_can_be_neither_ended_nor_moved(engine):

@@ -138,10 +138,10 @@ async def test_an_expired_recipient_is_left_out(engine):
 async def test_the_operators_inbox_has_its_own_limits(open_engine):
     async with open_engine(max_messages_per_inbox=1) as engine:
         await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
-        assert len((await engine.storage.operator_box()).held) == 200
+        assert len((await engine.storage.operator_box()).entries) == 200
         engine.clock.advance(seconds=30 * 24 * 3600 + 1)
         await engine.sweep()
-        assert (await engine.storage.operator_box()).held == ()
+        assert (await engine.storage.operator_box()).entries == ()
         assert await engine.find("postmaster") is None
 
 

@@ -16,7 +16,7 @@ async def send(engine, ip, *others, **mail):
 
 
 async def senders(engine):
-    return [one.remote_ip for one in (await engine.storage.operator_box()).held]
+    return [one.remote_ip for one in (await engine.storage.operator_box()).entries]
 
 
 async def fill(engine):

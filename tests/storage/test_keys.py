@@ -58,10 +58,10 @@ def test_invalid_ids_are_recognized_and_an_inbox_key_is_only_digits():
         assert not keys.is_message_id(bad)
     for letter in "ilou\n ":
         assert not keys.is_message_id(good[:-1] + letter)
-    assert rows.holders_inbox_key("2") == 2
-    assert rows.holders_inbox_key("9" * 18) == 10**18 - 1
+    assert rows.user_inbox_key("2") == 2
+    assert rows.user_inbox_key("9" * 18) == 10**18 - 1
     for text in (OPERATOR_INBOX_ID, "", "0", "02", "01", "+2", " 1", "1\n", "٢", "x", "9" * 19, "9" * 10_000):
-        assert rows.holders_inbox_key(text) is None, text
+        assert rows.user_inbox_key(text) is None, text
 
 
 @pytest.mark.parametrize("key", [0, 1, 1 << 40, keys.MAX_KEY])

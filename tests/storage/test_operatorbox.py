@@ -8,7 +8,7 @@ from tmpmaild.storage.operatorbox import (
     NETWORK_SHARE,
     OPERATOR_MAX_BYTES,
     OPERATOR_MAX_MESSAGES,
-    Held,
+    Entry,
     OperatorBox,
 )
 
@@ -18,7 +18,7 @@ OF_NETWORK = int(OPERATOR_MAX_MESSAGES * NETWORK_SHARE)
 
 def box(*sent, each_bytes=5000):
     """Return a box to which each of these IP addresses has sent one message."""
-    return OperatorBox(Held(key, ip, each_bytes) for key, ip in enumerate(sent, 1))
+    return OperatorBox(Entry(key, ip, each_bytes) for key, ip in enumerate(sent, 1))
 
 
 def spread(count, pattern):
@@ -55,8 +55,8 @@ def test_a_share_also_limits_bytes_and_a_first_message_may_be_larger():
 
 
 def test_no_message_is_dropped_while_there_is_room_or_for_mail_that_never_fits():
-    assert box(*spread(OPERATOR_MAX_MESSAGES - 1, "10.0.{}.1")).giving_way(5000) == []
-    assert box("192.0.2.1").giving_way(OPERATOR_MAX_BYTES + 1) == []
+    assert box(*spread(OPERATOR_MAX_MESSAGES - 1, "10.0.{}.1")).to_evict(5000) == []
+    assert box("192.0.2.1").to_evict(OPERATOR_MAX_BYTES + 1) == []
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_no_message_is_dropped_while_there_is_room_or_for_mail_that_never_fits()
 )
 def test_the_oldest_message_of_the_largest_sender_gives_way(sent, given_way):
     assert len(sent) == OPERATOR_MAX_MESSAGES
-    assert box(*sent).giving_way(5000) == given_way
+    assert box(*sent).to_evict(5000) == given_way
 
 
 def test_a_large_message_displaces_as_many_messages_as_it_needs():
     each_bytes = OPERATOR_MAX_BYTES // 10
     sent = ["192.0.2.1"] * 5 + ["198.51.100.1"] * 5
-    assert box(*sent, each_bytes=each_bytes).giving_way(3 * each_bytes) == [1, 6, 2]
+    assert box(*sent, each_bytes=each_bytes).to_evict(3 * each_bytes) == [1, 6, 2]
 
 
 def test_the_largest_network_is_reported():

@@ -72,7 +72,7 @@ TRUNCATED_BYTES = 1024
 NO_LIMIT: Final = 1 << 62
 
 
-def anybody(_: Inbox) -> None:
+def permit_all(_: Inbox) -> None:
     """Allow any client to read an inbox."""
 
 
@@ -246,7 +246,7 @@ class Storage(Protocol):
     async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
         """Delete the given messages or all messages from the operator's inbox, like ``delete_messages``."""
 
-    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = permit_all) -> Listing | None:
         """Read one page of an inbox and the inbox itself in one snapshot; None if ``find_inbox`` would return None.
 
         This method ignores the page's filters ``sender``, ``subject``, ``text`` and ``has``.
@@ -268,7 +268,7 @@ class Storage(Protocol):
         self,
         address: str,
         now_ms: int,
-        permit: Permit = anybody,
+        permit: Permit = permit_all,
         *,
         message_id: str,
         up_to_bytes: int = ANY_SIZE,

@@ -27,7 +27,7 @@ class CommitMetrics:
         self._seconds = Histogram("storage_commit_seconds", "Duration of a batch, including its fsync.")
         self._operations = Histogram("storage_batch_operations", "Number of operations in a batch.", _BATCH_SIZES)
         self._failures = Count("storage_failed_batches_total", "Batches that failed because of the database or disk.")
-        self._given_way = Count("postmaster_given_way_total", "Messages to postmaster and abuse deleted to make room.")
+        self._evicted = Count("postmaster_given_way_total", "Messages to postmaster and abuse deleted to make room.")
 
     def count_batch(self, outcomes: Sequence[object], seconds: float) -> None:
         """Count a batch whose operations had these outcomes."""
@@ -43,12 +43,12 @@ class CommitMetrics:
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return all metrics."""
-        return (self._seconds, self._operations, self._failures, self._given_way)
+        return (self._seconds, self._operations, self._failures, self._evicted)
 
-    def note_given_way(self, messages: int) -> None:
+    def count_evicted(self, messages: int) -> None:
         """Count messages that a commit has deleted from the operator's inbox to make room for newer messages."""
         if messages:
-            self._given_way.add(by=messages)
+            self._evicted.add(by=messages)
             log.warning(
                 "the inbox of postmaster and abuse is full; deleted the oldest messages of its largest sender to make"
                 " room: %d; see tmpmaild postmaster",
@@ -88,31 +88,31 @@ def failures(error: Exception, count: int) -> list[Exception]:
 
 
 class Batcher(Generic[Q, A]):
-    """Combines queries: all queries that arrive during a call to ``ask`` are passed to the next call.
+    """Combines queries: all queries that arrive during a call to ``run`` are passed to the next call.
 
-    ``ask`` returns a result or an exception for each query, in order. ``count`` is called with the waiting queries and
+    ``run`` returns a result or an exception for each query, in order. ``count`` is called with the waiting queries and
     their futures, and returns the number of queries to pass to the next call.
     """
 
     def __init__(
         self,
-        ask: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
+        run: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
         count: Callable[[Sequence[tuple[Q, object]]], int],
     ) -> None:
-        self._ask = ask
+        self._run = run
         self._count = count
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
-    def submit(self, question: Q) -> asyncio.Future[A]:
+    def submit(self, query: Q) -> asyncio.Future[A]:
         """Queue a query. Cancelling the future only discards the result: the query still runs."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         if self._stopping:
             future.set_exception(Stopping("the storage is closed"))
             return future
-        self._waiting.append((question, future))
+        self._waiting.append((query, future))
         if self._task is None:
             self._task = loop.create_task(self._work())
         return future
@@ -128,12 +128,12 @@ class Batcher(Generic[Q, A]):
             while self._waiting:
                 count = min(self._count(self._waiting), len(self._waiting))
                 batch = [self._waiting.popleft() for _ in range(count)]
-                settle([future for _, future in batch], await self._answers([question for question, _ in batch]))
+                settle([future for _, future in batch], await self._results([query for query, _ in batch]))
         finally:
             self._task = None
 
-    async def _answers(self, questions: list[Q]) -> Sequence[A | Exception]:
+    async def _results(self, queries: list[Q]) -> Sequence[A | Exception]:
         try:
-            return await self._ask(questions)
+            return await self._run(queries)
         except Exception as error:  # noqa: BLE001 - every error is passed to the futures
-            return failures(error, len(questions))
+            return failures(error, len(queries))

@@ -17,7 +17,7 @@ CLIENT_SHARE: Final = 0.25
 NETWORK_SHARE: Final = 0.5
 
 
-class Held(NamedTuple):
+class Entry(NamedTuple):
     """A message in the inbox: its key, the sending IP address, and the size charged for the message."""
 
     key: MessageKey
@@ -39,19 +39,19 @@ def _network(client: str) -> str:
     return client_network(client) or client
 
 
-def used_share(held: Sequence[Held]) -> float:
+def used_share(entries: Sequence[Entry]) -> float:
     """Return the used share of the inbox, by message count or by size, whichever is larger; 1 means full."""
-    return max(len(held) / OPERATOR_MAX_MESSAGES, sum(one.stored_bytes for one in held) / OPERATOR_MAX_BYTES)
+    return max(len(entries) / OPERATOR_MAX_MESSAGES, sum(one.stored_bytes for one in entries) / OPERATOR_MAX_BYTES)
 
 
-def _fit(held: Sequence[Held], cost_bytes: int, share: float = 1.0) -> bool:
-    return used_share([*held, Held(MessageKey(0), "", cost_bytes)]) <= share
+def _fit(entries: Sequence[Entry], cost_bytes: int, share: float = 1.0) -> bool:
+    return used_share([*entries, Entry(MessageKey(0), "", cost_bytes)]) <= share
 
 
-def _largest(held: Iterable[Held], sender: Callable[[Held], Hashable]) -> list[Held]:
+def _largest(entries: Iterable[Entry], sender: Callable[[Entry], Hashable]) -> list[Entry]:
     """Return the messages of the sender that uses the most space; in a tie, the sender of the oldest message wins."""
-    groups: dict[Hashable, list[Held]] = {}
-    for one in held:
+    groups: dict[Hashable, list[Entry]] = {}
+    for one in entries:
         groups.setdefault(sender(one), []).append(one)
     return max(groups.values(), key=used_share, default=[])
 
@@ -59,9 +59,9 @@ def _largest(held: Iterable[Held], sender: Callable[[Held], Hashable]) -> list[H
 class OperatorBox:
     """The messages in the operator's inbox, oldest first."""
 
-    def __init__(self, held: Iterable[Held]) -> None:
-        self.held = tuple(held)
-        self.used_share = used_share(self.held)
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries = tuple(entries)
+        self.used_share = used_share(self.entries)
 
     def refuses(self, client: str | None, cost_bytes: int = 1) -> bool:
         """Return whether a message of this size would exceed the share of a client or its network.
@@ -72,27 +72,27 @@ class OperatorBox:
         if client is None:
             return False
         network = _network(client)
-        of_network = [one for one in self.held if one.network == network]
+        of_network = [one for one in self.entries if one.network == network]
         of_client = [one for one in of_network if one.client == client]
         return any(
-            held and not _fit(held, cost_bytes, share)
-            for held, share in ((of_client, CLIENT_SHARE), (of_network, NETWORK_SHARE))
+            entries and not _fit(entries, cost_bytes, share)
+            for entries, share in ((of_client, CLIENT_SHARE), (of_network, NETWORK_SHARE))
         )
 
-    def giving_way(self, cost_bytes: int) -> list[MessageKey]:
+    def to_evict(self, cost_bytes: int) -> list[MessageKey]:
         """Return the keys of the messages to delete to make room for a message of this size.
 
         The result is empty if the message fits without any deletion, or if it is larger than the whole inbox.
         """
-        gone: list[MessageKey] = []
-        left = list(self.held)
-        while left and cost_bytes <= OPERATOR_MAX_BYTES and not _fit(left, cost_bytes):
-            oldest = _largest(_largest(left, lambda one: one.network), lambda one: one.client)[0]
-            left.remove(oldest)
-            gone.append(oldest.key)
-        return gone
+        evicted: list[MessageKey] = []
+        remaining = list(self.entries)
+        while remaining and cost_bytes <= OPERATOR_MAX_BYTES and not _fit(remaining, cost_bytes):
+            oldest = _largest(_largest(remaining, lambda one: one.network), lambda one: one.client)[0]
+            remaining.remove(oldest)
+            evicted.append(oldest.key)
+        return evicted
 
     def largest_network(self) -> tuple[str, int]:
         """Return the network that uses the most space in the inbox, and the number of its messages."""
-        held = _largest(self.held, lambda one: one.network)
-        return (held[0].network, len(held)) if held else ("", 0)
+        entries = _largest(self.entries, lambda one: one.network)
+        return (entries[0].network, len(entries)) if entries else ("", 0)

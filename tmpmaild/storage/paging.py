@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tmpmaild.model import InboxPage, Message, Page
-from tmpmaild.storage.base import Limits, Permit, anybody, bodies_to_read
+from tmpmaild.storage.base import Limits, Permit, bodies_to_read, permit_all
 from tmpmaild.storage.keys import InboxKey, MessageKey
 from tmpmaild.storage.rows import InboxRow, ListedRow
 
@@ -60,7 +60,7 @@ class InboxLookup(NamedTuple):
     name_hash: bytes
     now_ms: int
     limits: Limits
-    permit: Permit = anybody
+    permit: Permit = permit_all
 
 
 class Between(NamedTuple):

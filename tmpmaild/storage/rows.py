@@ -58,7 +58,7 @@ def keyed_hash(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-def holders_inbox_key(inbox_id: str) -> InboxKey | None:
+def user_inbox_key(inbox_id: str) -> InboxKey | None:
     """Return the key of a user's inbox, or None for the operator's inbox and for text that is not an inbox id."""
     if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
         return None
@@ -67,7 +67,7 @@ def holders_inbox_key(inbox_id: str) -> InboxKey | None:
 
 def changeable_inbox_key(inbox_id: str) -> InboxKey:
     """Return the key of a user's inbox. Raises ``AddressNotFound``."""
-    key = holders_inbox_key(inbox_id)
+    key = user_inbox_key(inbox_id)
     if key is None:
         raise AddressNotFound("not a user's inbox")
     return key
@@ -75,7 +75,7 @@ def changeable_inbox_key(inbox_id: str) -> InboxKey:
 
 def place_of(inbox_id: str, *, message_id: str, keys_by_inbox: bool) -> tuple[InboxKey, MessageKey]:
     """Return the keys of a user's inbox and of a message in it. Raises ``MessageNotFound``."""
-    inbox_key = holders_inbox_key(inbox_id)
+    inbox_key = user_inbox_key(inbox_id)
     key = message_key(message_id, inbox_key if inbox_key and keys_by_inbox else ALL_INBOXES)
     if inbox_key is None or key is None:
         raise MessageNotFound("no such message in this inbox")

@@ -76,11 +76,13 @@ async def test_changes_to_one_inbox_read_few_rows(storage, counted, clock):
         "delete with copies": run(operations.deletion(57, Selection(MAX_KEY, [56], copies=True))),
         "delete several with copies": run(operations.deletion(57, Selection(MAX_KEY, range(1, 101), copies=True))),
         "find a copy": lambda client: client.fetch(operations._COPIES, [58], [58], [0]),
-        "end": lambda client: operations.move_expiry(batch(client), 57, expires_at_ms=clock(), asked_at_ms=clock()),
+        "end": lambda client: operations.move_expiry(batch(client), 57, expires_at_ms=clock(), requested_at_ms=clock()),
         "move": lambda client: operations.move_expiry(
-            batch(client), 57, expires_at_ms=clock() + 2 * SLOT_MS, asked_at_ms=clock()
+            batch(client), 57, expires_at_ms=clock() + 2 * SLOT_MS, requested_at_ms=clock()
         ),
-        "set a webhook": lambda client: operations.set_webhook(batch(client), 57, "{}", asked_at_ms=clock(), version=1),
+        "set a webhook": lambda client: operations.set_webhook(
+            batch(client), 57, "{}", requested_at_ms=clock(), version=1
+        ),
         "store webhooks": run(
             *(operations.StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59))
         ),

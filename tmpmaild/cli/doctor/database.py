@@ -58,7 +58,7 @@ def operator_box(settings: Settings) -> Iterator[Result]:
         box = engines.operator_mail(settings).box()
     except StartError:
         return
-    text = f"{counted(len(box.held), 'message')}, {box.used_share:.0%} of the available space"
+    text = f"{counted(len(box.entries), 'message')}, {box.used_share:.0%} of the available space"
     if box.used_share < _POSTMASTER_SHARE:
         yield ok(_POSTMASTER, text)
         return

@@ -113,15 +113,15 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
-async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
+async def confirmed(connection: asyncpg.Connection, received: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
     """Return the changes without a notice, and the changes whose notice the database confirms.
 
     Verdicts are read from the database as well.
     """
-    doubted = [int(change.inbox_id) for change in heard if change.notice is not None]
-    keys = [key for change in heard if (key := _message_key(change)) is not None]
+    doubted = [int(change.inbox_id) for change in received if change.notice is not None]
+    keys = [key for change in received if (key := _message_key(change)) is not None]
     rows = {row["id"]: row for row in await connection.fetch(_STATES, doubted, keys)}
-    found = (_confirmed(change, rows.get(int(change.inbox_id)), now_ms) for change in heard)
+    found = (_confirmed(change, rows.get(int(change.inbox_id)), now_ms) for change in received)
     return [change for change in found if change is not None]
 
 
@@ -303,30 +303,30 @@ class ChangeNotifications:
             self._on_missed()
         if _BLOCKS in words:
             self._on_blocks()
-        heard = changes(words)
-        if not self._unconfirmed and all(change.notice is None for change in heard):
-            notify(self._callbacks, heard)
+        received = changes(words)
+        if not self._unconfirmed and all(change.notice is None for change in received):
+            notify(self._callbacks, received)
         elif len(self._unconfirmed) < _MAX_WORDS:
-            self._unconfirmed += heard
+            self._unconfirmed += received
             self._woken.set()
         else:
             self._on_missed()
 
     async def _confirm(self, connection: asyncpg.Connection) -> None:
         """Pass the received changes to the callbacks, in order, if the database confirms them."""
-        heard, self._unconfirmed = self._unconfirmed, []
+        received, self._unconfirmed = self._unconfirmed, []
         try:
             with deadline(connection, PROBE_SECONDS):
-                heard = await confirmed(connection, heard, self._clock())
+                received = await confirmed(connection, received, self._clock())
         except FAILURES:
             self._on_missed()
             raise
-        self._note(heard)
-        notify(self._callbacks, heard)
+        self._note(received)
+        notify(self._callbacks, received)
 
-    def _note(self, heard: Sequence[InboxChange]) -> None:
+    def _note(self, received: Sequence[InboxChange]) -> None:
         """Record the expiry changes that have been reported, so that ``_poll`` does not report them again."""
-        for change in heard:
+        for change in received:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:
                 self._seen[key] = (self._seen[key][0], change.notice.expires_at_ms)

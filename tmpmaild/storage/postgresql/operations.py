@@ -34,10 +34,10 @@ from tmpmaild.storage.postgresql.reading import operator_box
 from tmpmaild.storage.postgresql.writer import (
     INBOX_BYTES,
     LEAST_STORED_BYTES,
-    Alone,
     Batch,
-    NotTogether,
+    NotCombinable,
     Operation,
+    Standalone,
     allowed,
 )
 from tmpmaild.storage.rows import Column, StateRow, Value, body, other_inboxes, utf8_bytes, verdict_reached
@@ -205,7 +205,7 @@ class AddMessage(Operation[str]):
             batch.changes += delivery.changes(found)
             return [*delivery.message_ids(found["keys_before"])]
         if len(operations) > 1:
-            raise NotTogether
+            raise NotCombinable
         return [_refused(found["refusal"])]
 
 
@@ -216,7 +216,7 @@ class AddOperatorMessage(AddMessage):
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Store a single message and, in the same transaction, delete older messages to make room for it."""
         if len(operations) > 1:
-            raise NotTogether
+            raise NotCombinable
         (operation,) = operations
         mail, cost_bytes = operation.mail, stored_bytes(operation.mail)
         try:
@@ -225,7 +225,7 @@ class AddOperatorMessage(AddMessage):
                 box = await operator_box(batch.connection)
                 if box.refuses(mail.client, cost_bytes):
                     return [MailboxFull("the client's share of the operator's inbox is used up")]
-                if gone := box.giving_way(cost_bytes):
+                if gone := box.to_evict(cost_bytes):
                     await _delete(batch, [(InboxKey(int(OPERATOR_INBOX_ID)), key) for key in gone])
                 (outcome,) = await AddMessage.run(batch, [operation])
                 if gone and isinstance(outcome, RequestError):
@@ -233,7 +233,7 @@ class AddOperatorMessage(AddMessage):
         except RequestError as refused:
             batch.changes.clear()
             return [refused]
-        batch.given_way = len(gone)
+        batch.evicted = len(gone)
         return [outcome]
 
 
@@ -308,12 +308,12 @@ class CreateInbox(Operation[str]):
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Create each inbox whose name is free and whose creator's share is not used up; reject all other inboxes."""
         if len({one.name_hash for one in operations}) < len(operations):
-            raise NotTogether  # of two inboxes with the same name, the first may be rejected for a different reason
+            raise NotCombinable  # of two inboxes with the same name, the first may be rejected for a different reason
         if len({one.new.name_held_ms for one in operations}) > 1:
-            raise NotTogether
+            raise NotCombinable
         results = await _create(batch, operations)
         if len(operations) > 1 and any(isinstance(result, StorageFull) for result in results):
-            raise NotTogether
+            raise NotCombinable
         return results
 
 
@@ -448,15 +448,15 @@ async def delete_messages(batch: Batch, inbox_key: InboxKey, selected: Selection
 
 
 async def move_expiry(
-    batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, asked_at_ms: int
+    batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, requested_at_ms: int
 ) -> RequestError | None:
-    """Set the expiry of a live inbox. If it is not after ``asked_at_ms``, the inbox expires now.
+    """Set the expiry of a live inbox. If it is not after ``requested_at_ms``, the inbox expires now.
 
     Returns ``AddressExpired`` if the inbox has expired, ``AddressNotFound`` if it has been forgotten.
     """
     # If the inbox expired while this operation was queued, a sweep may have deleted some of its messages.
-    now_ms, is_end = max(asked_at_ms, batch.now_ms), expires_at_ms <= asked_at_ms
-    new_slot = None if is_end else slot(expires_at_ms, asked_at_ms)
+    now_ms, is_end = max(requested_at_ms, batch.now_ms), expires_at_ms <= requested_at_ms
+    new_slot = None if is_end else slot(expires_at_ms, requested_at_ms)
     found = await batch.call(_SET_EXPIRY, now_ms, allowed(batch.usage.limits), inbox_key, expires_at_ms, new_slot)
     refused = _refusal(found["refusal"])
     if refused is not None:
@@ -471,10 +471,10 @@ async def move_expiry(
 
 
 async def set_webhook(
-    batch: Batch, inbox_key: InboxKey, webhook: str | None, *, asked_at_ms: int, version: int
+    batch: Batch, inbox_key: InboxKey, webhook: str | None, *, requested_at_ms: int, version: int
 ) -> RequestError | None:
     """Set or replace the webhook of a live inbox, or remove it; returns the same errors as ``move_expiry``."""
-    now_ms = max(asked_at_ms, batch.now_ms)
+    now_ms = max(requested_at_ms, batch.now_ms)
     return _refusal(await batch.connection.fetchval(_SET_WEBHOOK, now_ms, inbox_key, version, webhook))
 
 
@@ -526,4 +526,4 @@ async def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, un
 def deletion(inbox_key: InboxKey, selected: Selection) -> Operation[Deleted]:
     """Return the operation that deletes the selected messages; deletions of single messages can share a statement."""
     key = selected.only_key
-    return Alone(delete_messages, inbox_key, selected) if key is None else DeleteMessage(inbox_key, key)
+    return Standalone(delete_messages, inbox_key, selected) if key is None else DeleteMessage(inbox_key, key)

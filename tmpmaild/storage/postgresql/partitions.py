@@ -15,7 +15,7 @@ from tmpmaild.errors import StorageUnavailable
 from tmpmaild.storage.postgresql.server import FAILURES, Session, translate
 
 SLOT_MS: Final = 10 * 60 * 1000
-APART: Final = 0
+DISTANT_SLOT: Final = 0
 """The slot for inboxes that expire more than a day from now. The sweep deletes their messages row by row."""
 
 _MOST_SLOTS: Final = 144  # the slots in one day; each slot has two partitions
@@ -24,7 +24,7 @@ _GRACE_MS: Final = 30 * 1000  # a batch in progress may still store messages in 
 
 T = TypeVar("T")
 
-_THERE: Final = """
+_EXISTING_SLOTS: Final = """
 SELECT coalesce(array_agg(slot), '{}') FROM (
     SELECT substr(c.relname, 9)::integer AS slot FROM pg_inherits AS p JOIN pg_class AS c ON c.oid = p.inhrelid
     WHERE p.inhparent IN ('content'::regclass, 'message'::regclass) AND c.relname ~ '^(content|message)_[0-9]{1,9}$'
@@ -41,7 +41,7 @@ _PAUSE_SECONDS: Final = 0.05
 def slot(expires_at_ms: int, now_ms: int) -> int:
     """Return the slot of an inbox that expires at this time."""
     number = expires_at_ms // SLOT_MS
-    return number if number <= now_ms // SLOT_MS + _MOST_SLOTS else APART
+    return number if number <= now_ms // SLOT_MS + _MOST_SLOTS else DISTANT_SLOT
 
 
 def slots_ahead(now_ms: int) -> list[int]:
@@ -50,7 +50,7 @@ def slots_ahead(now_ms: int) -> list[int]:
     return list(range(first, first + _AHEAD_SLOTS))
 
 
-def first_kept(now_ms: int) -> int:
+def first_current_slot(now_ms: int) -> int:
     """Return the first slot that has not passed."""
     return (now_ms - _GRACE_MS) // SLOT_MS
 
@@ -60,7 +60,7 @@ class Partitions:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known = {APART}
+        self._known = {DISTANT_SLOT}
 
     def has(self, slot: int) -> bool:
         """Return whether the partitions of a slot are known to exist."""
@@ -78,18 +78,18 @@ class Partitions:
 
     async def add_ahead(self, now_ms: int) -> None:
         """Add the partitions that inboxes with common lifetimes will need, even if some were dropped by hand."""
-        self._known = {APART, *await self._use(lambda connection: connection.fetchval(_THERE))}
+        self._known = {DISTANT_SLOT, *await self._use(lambda connection: connection.fetchval(_EXISTING_SLOTS))}
         await self.add(slots_ahead(now_ms))
 
     async def drop_passed(self, now_ms: int, shard: int) -> bool:
         """Drop the swept partitions of past slots; return False if the caller should retry because of a lock."""
         await self._try("SELECT 1 FROM end_vacuum($1)", slots_ahead(now_ms)[0] + 1)
-        first = first_kept(now_ms)
+        first = first_current_slot(now_ms)
         while (dropped := await self._try("SELECT coalesce(drop_slot($1, $2), 0)", shard, first)) != 0:
             if dropped is None:
                 return False
             self._known.discard(dropped)
-        self._known -= {slot for slot in self._known if APART < slot < first}  # another daemon has dropped it
+        self._known -= {slot for slot in self._known if DISTANT_SLOT < slot < first}  # another daemon has dropped it
         return True
 
     async def _try(self, sql: str, *arguments: object) -> int | None:

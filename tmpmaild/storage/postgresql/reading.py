@@ -14,7 +14,7 @@ import asyncpg
 from tmpmaild.model import NAME_HELD_MS, Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
 from tmpmaild.storage.keys import InboxKey, MessageKey, key_after, keys_between, message_id_in, message_key
-from tmpmaild.storage.operatorbox import Held, OperatorBox
+from tmpmaild.storage.operatorbox import Entry, OperatorBox
 from tmpmaild.storage.paging import (
     PAGE_ROWS,
     Between,
@@ -161,7 +161,7 @@ WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
-_HELD: Final = f"""
+_OPERATOR_ENTRIES: Final = f"""
 SELECT m.key, coalesce(c.remote_ip, ''), coalesce(c.stored_bytes, 0)
 {_JOINED.replace("_SLOT", "_0")} WHERE m.slot = 0 AND m.inbox_id = $1 ORDER BY m.key
 """
@@ -370,4 +370,4 @@ async def select_blocks(connection: asyncpg.Connection) -> list[Block]:
 
 async def operator_box(connection: asyncpg.Connection) -> OperatorBox:
     """Read the senders and sizes of the messages in the operator's inbox."""
-    return OperatorBox(Held(*row) for row in await connection.fetch(_HELD, int(OPERATOR_INBOX_ID)))
+    return OperatorBox(Entry(*row) for row in await connection.fetch(_OPERATOR_ENTRIES, int(OPERATOR_INBOX_ID)))

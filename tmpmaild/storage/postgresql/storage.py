@@ -47,7 +47,7 @@ from tmpmaild.storage.base import (
     OnCommitted,
     Permit,
     Storage,
-    anybody,
+    permit_all,
 )
 from tmpmaild.storage.batching import Batcher
 from tmpmaild.storage.deleting import delete_all, selection
@@ -58,16 +58,16 @@ from tmpmaild.storage.postgresql import operations, reading
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session, repeated, translate
-from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer
+from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Standalone, Usage, Writer
 from tmpmaild.storage.rows import (
     MAX_VERSION,
     bounds_of,
     changeable_inbox_key,
     created_inbox,
-    holders_inbox_key,
     keyed_hash,
     place_of,
     state_row,
+    user_inbox_key,
     verdict_text,
     webhook_text,
 )
@@ -277,13 +277,15 @@ class PostgresqlStorage(Storage):
         await self._notifications.start()
 
     async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-        return await self._writer.submit(Alone(operations.serve_domains, domains, now_ms=now_ms, until_ms=until_ms))
+        return await self._writer.submit(
+            Standalone(operations.serve_domains, domains, now_ms=now_ms, until_ms=until_ms)
+        )
 
     async def blocks(self) -> Sequence[Block]:
         return await self._readers.run(reading.select_blocks)
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
-        await self._writer.submit(Alone(operations.change_blocks, added, removed))
+        await self._writer.submit(Standalone(operations.change_blocks, added, removed))
         self._notifications.announce_blocks()
 
     def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> SharedBuckets:
@@ -303,7 +305,7 @@ class PostgresqlStorage(Storage):
 
     def has_room(self) -> bool:
         if not self._usage.has_room and (self._counting is None or self._counting.done()):
-            self._counting = self._writer.submit(Alone(operations.count_usage))
+            self._counting = self._writer.submit(Standalone(operations.count_usage))
             self._counting.add_done_callback(lambda future: future.cancelled() or future.exception())
         return self._usage.has_room
 
@@ -327,7 +329,7 @@ class PostgresqlStorage(Storage):
         with on_behalf_of(""):  # otherwise the whole batch would wait for the first client's reads
             return await self._readers.run(reading.find_several, lookups)
 
-    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
+    def _lookup(self, address: str, now_ms: int, permit: Permit = permit_all) -> InboxLookup:
         return InboxLookup(address, self._hash(address), now_ms, self._limits, permit)
 
     def _hash(self, text: str) -> bytes:
@@ -346,15 +348,15 @@ class PostgresqlStorage(Storage):
     async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
         return await self._delete(InboxKey(int(OPERATOR_INBOX_ID)), message_ids)
 
-    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = permit_all) -> Listing | None:
         return await self._readers.run(reading.select_messages, self._lookup(address, now_ms, permit), page)
 
     async def list_recipients(self, inbox_id: str, page: Page) -> Sequence[tuple[str, str]]:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         return () if inbox_key is None else await self._readers.run(reading.select_recipients, inbox_key, page)
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         if inbox_key is None:
             return ()
         keys: Sequence[MessageKey] = message_keys(message_ids, inbox_key)
@@ -368,7 +370,7 @@ class PostgresqlStorage(Storage):
         self,
         address: str,
         now_ms: int,
-        permit: Permit = anybody,
+        permit: Permit = permit_all,
         *,
         message_id: str,
         up_to_bytes: int = ANY_SIZE,
@@ -389,7 +391,7 @@ class PostgresqlStorage(Storage):
         up_to: str | None = None,
         copies: bool = False,
     ) -> int:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to, copies=copies)
 
     async def _delete(
@@ -410,16 +412,18 @@ class PostgresqlStorage(Storage):
     async def move_expiry(self, inbox_id: str, *, expires_at_ms: int, now_ms: int) -> None:
         inbox_key = changeable_inbox_key(inbox_id)
         await self._make_place(expires_at_ms=expires_at_ms, now_ms=now_ms)
-        change = Alone(operations.move_expiry, inbox_key, expires_at_ms=expires_at_ms, asked_at_ms=now_ms)
+        change = Standalone(operations.move_expiry, inbox_key, expires_at_ms=expires_at_ms, requested_at_ms=now_ms)
         await self._writer.submit(change)
 
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
         inbox_key, version = changeable_inbox_key(inbox_id), secrets.randbelow(MAX_VERSION)
         text = None if webhook is None else webhook_text(webhook)
-        await self._writer.submit(Alone(operations.set_webhook, inbox_key, text, asked_at_ms=now_ms, version=version))
+        await self._writer.submit(
+            Standalone(operations.set_webhook, inbox_key, text, requested_at_ms=now_ms, version=version)
+        )
 
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         if inbox_key is None:
             return None
         rows = await self._readers.run(reading.select_webhooks, after=InboxKey(inbox_key - 1), limit=1)
@@ -436,7 +440,7 @@ class PostgresqlStorage(Storage):
         return replace(read, version=read.version + 1, state=state or read.state)
 
     async def sweep(self, now_ms: int) -> bool:
-        return await self._writer.submit(Alone(operations.sweep, now_ms))
+        return await self._writer.submit(Standalone(operations.sweep, now_ms))
 
     async def erase(self) -> bool:
         now_ms = self.clock()

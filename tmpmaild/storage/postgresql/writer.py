@@ -123,7 +123,7 @@ class Batch:
         self.now_ms = now_ms
         self.usage = usage
         self.changes: list[InboxChange] = []
-        self.given_way = 0
+        self.evicted = 0
 
     async def call(self, sql: str, *values: object) -> asyncpg.Record:
         """Run a statement whose first parameter is the shard, and store the totals that it returns."""
@@ -132,7 +132,7 @@ class Batch:
         return found
 
 
-class NotTogether(Exception):
+class NotCombinable(Exception):
     """Raised by ``Operation.run`` if the operations cannot run together.
 
     Nothing has changed, and smaller groups may succeed.
@@ -154,13 +154,13 @@ class Operation(Generic[R_co]):
         """Run the operations in one transaction, and return the result of each operation in order.
 
         A ``RequestError`` *returned* in place of a result rejects only that operation, which must not have changed
-        anything. If an exception is *raised*, no operation has changed anything. After ``NotTogether`` or an error
+        anything. If an exception is *raised*, no operation has changed anything. After ``NotCombinable`` or an error
         caused by the data of one row, the writer runs each half of the operations separately.
         """
         raise NotImplementedError
 
 
-class Alone(Operation[R_co]):
+class Standalone(Operation[R_co]):
     """An operation that runs alone and calls a function with the batch and these arguments."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Writer:
         self._usage = usage
         self._callbacks: list[OnCommitted] = []
         self._left_pid: int | None = None
-        self._batcher: Batcher[Operation[object], object] = Batcher(self._commit, _together)
+        self._batcher: Batcher[Operation[object], object] = Batcher(self._commit, _count_combinable)
 
     def submit(self, operation: Operation[R]) -> asyncio.Future[R]:
         """Queue an operation. Cancelling the future only discards the result: the operation still runs."""
@@ -230,7 +230,7 @@ class Writer:
         except (RequestError, DatabaseError) as error:  # no connection
             return failures(StorageUnavailable(str(error)), len(operations)), []
         except Exception as error:  # noqa: BLE001 - any error is passed to the futures
-            if len(operations) == 1 or not (isinstance(error, NotTogether) or is_of_one_row(error)):
+            if len(operations) == 1 or not (isinstance(error, NotCombinable) or is_of_one_row(error)):
                 return failures(translate(error), len(operations)), []
         half = len(operations) // 2
         outcomes, changes = await self._store(operations[:half])
@@ -267,14 +267,14 @@ class Writer:
             log.error("the server did not wait for its standby")
             raise StorageUnavailable("the server did not wait for its standby")
         assert len(outcomes) == len(operations)  # otherwise a future would never be completed
-        self.metrics.note_given_way(batch.given_way)
+        self.metrics.count_evicted(batch.evicted)
         return outcomes, batch.changes
 
 
-def _together(waiting: Sequence[tuple[Operation[object], object]]) -> int:
+def _count_combinable(waiting: Sequence[tuple[Operation[object], object]]) -> int:
     """Return how many consecutive operations of the same kind, starting with the first, fit in the next statement."""
     kind = type(waiting[0][0])
-    if kind is Alone:
+    if kind is Standalone:
         return 1
     size_bytes = rows = 0
     for count, (operation, _) in enumerate(islice(waiting, MAX_BATCH_OPERATIONS)):

@@ -231,7 +231,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
             with anyio.CancelScope(shield=True):
                 if storage is not None:
                     await storage.close()
-                await asyncio.to_thread(close, connection, clean=storage is not None and not storage.met_damage)
+                await asyncio.to_thread(close, connection, clean=storage is not None and not storage.found_damage)
 
 
 def assert_usable(path: Path) -> None:

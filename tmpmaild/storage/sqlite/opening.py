@@ -94,12 +94,12 @@ def lock(path: Path, *, create: bool = False) -> Iterator[int]:
     Connections must be closed before the context ends: closing a descriptor of a file drops the locks that SQLite holds
     on it for this process. For the same reason, a database that is already locked is not opened a second time.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for lock_path in _lock_paths(path):
-            held.enter_context(_locked_beside(path, lock_path))
+            stack.enter_context(_locked_beside(path, lock_path))
         if create:
             create_private(path)
-        yield held.enter_context(_locked_itself(path))
+        yield stack.enter_context(_locked_itself(path))
 
 
 def _lock_paths(path: Path) -> Iterator[Path]:

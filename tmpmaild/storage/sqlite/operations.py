@@ -335,13 +335,13 @@ def _store_for_operator(batch: Batch, operation: AddMessage) -> str | RequestErr
     cost_bytes, _ = content_columns(mail, "".join(recipients.values()).encode(), batch.now_ms)
     if box.refuses(mail.client, cost_bytes):
         return MailboxFull("the client's share of the operator's inbox is used up")
-    if gone := box.giving_way(cost_bytes):
+    if gone := box.to_evict(cost_bytes):
         sql = f"{MESSAGE_ROWS} WHERE m.id IN (SELECT value FROM json_each(?))"
         found = batch.connection.execute(sql, (json_array(gone),))
         delete_messages(batch, list(map(MessageRow._make, found)))
         batch.state.unerased = True
         batch.state.quotas.forget()
-        batch.given_way += len(gone)
+        batch.evicted += len(gone)
     (outcome,) = AddMessage.run(batch, [operation])
     if gone and isinstance(outcome, RequestError):
         raise outcome  # nothing was stored, so the caller must roll back the deletions

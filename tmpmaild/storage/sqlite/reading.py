@@ -19,7 +19,7 @@ from tmpmaild.scheduling.roundrobin import RoundRobin
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
 from tmpmaild.storage.batching import settle
 from tmpmaild.storage.keys import InboxKey, MessageKey, key_after, keys_between, message_id_of, message_key
-from tmpmaild.storage.operatorbox import OPERATOR_MAX_MESSAGES, Held, OperatorBox
+from tmpmaild.storage.operatorbox import OPERATOR_MAX_MESSAGES, Entry, OperatorBox
 from tmpmaild.storage.paging import (
     PAGE_ROWS,
     Between,
@@ -134,7 +134,7 @@ FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS 
      CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
 WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
 """
-_HELD = f"""
+_OPERATOR_ENTRIES = f"""
 SELECT m.id, c.remote_ip, c.stored_bytes FROM message AS m JOIN content AS c ON c.id = m.content_id
 WHERE m.inbox_id = ? ORDER BY m.id LIMIT {OPERATOR_MAX_MESSAGES}
 """
@@ -251,7 +251,7 @@ def select_blocks(connection: sqlite3.Connection) -> list[Block]:
 
 def operator_box(connection: sqlite3.Connection) -> OperatorBox:
     """Read the senders and sizes of the messages in the operator's inbox."""
-    return OperatorBox(map(Held._make, connection.execute(_HELD, (int(OPERATOR_INBOX_ID),))))
+    return OperatorBox(map(Entry._make, connection.execute(_OPERATOR_ENTRIES, (int(OPERATOR_INBOX_ID),))))
 
 
 class Reader:

@@ -40,7 +40,7 @@ from tmpmaild.storage.base import (
     OnCommitted,
     Permit,
     Storage,
-    anybody,
+    permit_all,
 )
 from tmpmaild.storage.clocks import FollowingClock
 from tmpmaild.storage.deleting import delete_all, selection
@@ -52,10 +52,10 @@ from tmpmaild.storage.rows import (
     bounds_of,
     changeable_inbox_key,
     created_inbox,
-    holders_inbox_key,
     keyed_hash,
     place_of,
     state_row,
+    user_inbox_key,
     verdict_text,
     webhook_text,
 )
@@ -176,7 +176,7 @@ class SqliteStorage(Storage):
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         return await self._reader.run(reading.select_inbox, self._lookup(address, now_ms))
 
-    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
+    def _lookup(self, address: str, now_ms: int, permit: Permit = permit_all) -> InboxLookup:
         return InboxLookup(address, self._hash(address), now_ms, self._limits, permit)
 
     def _hash(self, text: str) -> bytes:
@@ -195,15 +195,15 @@ class SqliteStorage(Storage):
     async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
         return await self._delete(InboxKey(int(OPERATOR_INBOX_ID)), message_ids)
 
-    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = permit_all) -> Listing | None:
         return await self._reader.run(reading.select_messages, self._lookup(address, now_ms, permit), page)
 
     async def list_recipients(self, inbox_id: str, page: Page) -> Sequence[tuple[str, str]]:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         return () if inbox_key is None else await self._reader.run(reading.select_recipients, inbox_key, page)
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         if inbox_key is None:
             return ()
         keys, texts = message_keys(message_ids), list[Texts]()
@@ -216,7 +216,7 @@ class SqliteStorage(Storage):
         self,
         address: str,
         now_ms: int,
-        permit: Permit = anybody,
+        permit: Permit = permit_all,
         *,
         message_id: str,
         up_to_bytes: int = ANY_SIZE,
@@ -237,7 +237,7 @@ class SqliteStorage(Storage):
         up_to: str | None = None,
         copies: bool = False,
     ) -> int:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to, copies=copies)
 
     async def _delete(
@@ -266,7 +266,7 @@ class SqliteStorage(Storage):
         await self._writer.submit(Call(operations.set_webhook, inbox_key, text, now_ms=now_ms, version=version))
 
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
-        inbox_key = holders_inbox_key(inbox_id)
+        inbox_key = user_inbox_key(inbox_id)
         if inbox_key is None:
             return None
         rows = await self._reader.run(reading.select_webhooks, after=InboxKey(inbox_key - 1), limit=1)
@@ -293,9 +293,9 @@ class SqliteStorage(Storage):
         return self._backups.made()
 
     @property
-    def met_damage(self) -> bool:
+    def found_damage(self) -> bool:
         """Whether the file is damaged or gone; if so, the next start must check the whole file."""
-        return self._writer.met_damage
+        return self._writer.found_damage
 
     def reason_not_ready(self) -> str:
         return self._writer.metrics.reason_not_ready

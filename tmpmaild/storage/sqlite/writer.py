@@ -71,7 +71,7 @@ class State:
 class Batch:
     """State shared by the operations of one batch: the time, the last key, and the changes to report.
 
-    The operations update ``added_inboxes`` and ``added_messages``; deletions decrease them. ``given_way`` is the number
+    The operations update ``added_inboxes`` and ``added_messages``; deletions decrease them. ``evicted`` is the number
     of messages deleted from the operator's inbox to make room for newer messages.
     """
 
@@ -83,7 +83,7 @@ class Batch:
         self.changes: list[InboxChange] = []
         self.added_inboxes = 0
         self.added_messages = 0
-        self.given_way = 0
+        self.evicted = 0
 
     def draw_message_key(self) -> MessageKey:
         """Return the next key, which is greater than every key ever committed; after a rollback it may be reused."""
@@ -201,9 +201,9 @@ class Writer:
     """Runs operations on its own thread, combining several in one commit, and completes their futures.
 
     ``clock`` returns Unix milliseconds. ``after_batch`` is called in the thread to measure the space; its argument is
-    the size of the batch in bytes, or infinity if the disk or the database was full. ``met_damage`` is true if the file
-    is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported. Once it
-    returns true, that batch and all later batches fail with ``StorageLost``, and ``lost`` is set in the event loop.
+    the size of the batch in bytes, or infinity if the disk or the database was full. ``found_damage`` is true if the
+    file is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported. Once
+    it returns true, that batch and all later batches fail with ``StorageLost``, and ``lost`` is set in the event loop.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class Writer:
         after_batch: Callable[[float], None] = lambda _: None,
         is_lost: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.met_damage = False
+        self.found_damage = False
         self.lost = asyncio.Event()
         self.metrics = DatabaseMetrics(connection)
         self.state = State(connection, limits)
@@ -269,7 +269,7 @@ class Writer:
             if not self._is_lost():
                 self._measure(operations, outcomes)
                 return outcomes, changes
-            self._is_gone = self.met_damage = True
+            self._is_gone = self.found_damage = True
         return failures(StorageLost("the database is gone"), len(operations)), []
 
     def _measure(self, operations: list[Operation[object]], outcomes: Sequence[object]) -> None:
@@ -315,7 +315,7 @@ class Writer:
             batch = Batch(self.state, self._clock())
             outcomes = self._run(batch, operations)
         except Exception as error:  # noqa: BLE001 - any error is passed to the futures
-            self.met_damage = self.met_damage or _is_damage(error)
+            self.found_damage = self.found_damage or _is_damage(error)
             self._roll_back()
             self.state.quotas.forget()
             if len(operations) == 1 or _is_locked(error):
@@ -324,7 +324,7 @@ class Writer:
         self.state.last_message_key = batch.last_message_key
         self.metrics.inboxes += batch.added_inboxes
         self.metrics.messages += batch.added_messages
-        self.metrics.note_given_way(batch.given_way)
+        self.metrics.count_evicted(batch.evicted)
         return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
