@@ -445,7 +445,7 @@ class HeaderDetails(Struct, frozen=True):
 class Listing(Struct, frozen=True, weakref=True):
     """One page of an inbox, and whether more messages follow.
 
-    ``searched_to`` is the newest message that a filter has examined. ``looked_to`` is the last message examined by a
+    ``searched_to`` is the newest message that a filter has examined. ``examined_to`` is the last message examined by a
     filter on findings or verdicts. The page may then be short or empty although more messages follow. ``characters`` is
     the approximate size of the page as JSON. Storage does not set these three fields.
     """
@@ -454,7 +454,7 @@ class Listing(Struct, frozen=True, weakref=True):
     messages: tuple[Message, ...]
     has_more: bool
     searched_to: str | None = None
-    looked_to: str | None = None
+    examined_to: str | None = None
     characters: int = 0
 
 

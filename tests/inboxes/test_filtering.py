@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tmpmaild.inboxes.filtering import MOST_LOOKED_AT, filtered, matches, rest_of
+from tmpmaild.inboxes.filtering import MAX_EXAMINED, filtered, matches, rest_of
 from tmpmaild.model import Attachment, Code, Findings, Link, Listing, Page
 from tmpmaild.storage.keys import message_id_of
 
@@ -24,7 +24,7 @@ class Shelf:
 
     def __init__(self, *findings, body="x"):
         self.messages = [numbered(number, found, body) for number, found in enumerate(findings, start=1)]
-        self.looked_at = []
+        self.examined = []
 
     async def read(self, page):
         between = [
@@ -39,7 +39,7 @@ class Shelf:
         return {one.id: one.body[:up_to_characters] for one in self.messages if one.id in message_ids}
 
     async def complete(self, _, messages):
-        self.looked_at += messages
+        self.examined += messages
         return messages
 
     async def pages(self, page):
@@ -49,7 +49,7 @@ class Shelf:
             found.append(await filtered(page, self))
             if not found[-1].has_more:
                 return found
-            page = rest_of(page, found[-1].looked_to)
+            page = rest_of(page, found[-1].examined_to)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ async def test_pages_one_after_another_have_every_match_once(ascending, limit):
 
 @pytest.mark.parametrize("ascending", [False, True])
 async def test_one_page_examines_a_limited_number_of_messages(ascending):
-    shelf = Shelf(*[NEITHER] * (2 * MOST_LOOKED_AT + 1))
+    shelf = Shelf(*[NEITHER] * (2 * MAX_EXAMINED + 1))
     wanted = Page(has=frozenset({"code"}), ascending=ascending)
     page = await filtered(wanted, shelf)
-    assert (page.messages, page.has_more, len(shelf.looked_at)) == ((), True, MOST_LOOKED_AT)
-    assert len(await shelf.pages(rest_of(wanted, page.looked_to))) == 2
-    assert len(shelf.looked_at) == len(set(map(id, shelf.looked_at))) == len(shelf.messages)
+    assert (page.messages, page.has_more, len(shelf.examined)) == ((), True, MAX_EXAMINED)
+    assert len(await shelf.pages(rest_of(wanted, page.examined_to))) == 2
+    assert len(shelf.examined) == len(set(map(id, shelf.examined))) == len(shelf.messages)
 
 
 async def test_a_page_contains_no_more_text_than_an_unfiltered_one():
@@ -115,7 +115,7 @@ async def test_with_newest_first_new_messages_are_left_to_the_next_wait():
 
 async def test_an_empty_inbox_has_an_empty_page():
     page = await filtered(Page(has=frozenset({"code"})), Shelf())
-    assert (page.messages, page.has_more, page.looked_to) == ((), False, None)
+    assert (page.messages, page.has_more, page.examined_to) == ((), False, None)
 
 
 LETTER = message("", from_address="No-Reply@Example.com", from_name="Straße GmbH", subject="ΚΩΔΙΚΌΣ 42")

@@ -34,7 +34,7 @@ async def test_a_wait_returns_as_soon_as_a_message_arrives_and_otherwise_ends_em
 
 
 @pytest.fixture
-def looked_at(monkeypatch):
+def examined(monkeypatch):
     """Return a function that records the messages passed to one of the functions in ``filtering``."""
 
     def count(name):
@@ -46,42 +46,42 @@ def looked_at(monkeypatch):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_wait_checks_each_message_once(house, looked_at, ascending):
+async def test_a_wait_checks_each_message_once(house, examined, ascending):
     """A new message does not cause all messages to be examined again."""
-    looked_at = looked_at("matches")
+    examined = examined("matches")
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
         for number in range(20):
             await house.deliver("newsletter")
             with anyio.fail_after(PATIENCE_SECONDS):
-                while len(looked_at) < 21 + number:
+                while len(examined) < 21 + number:
                     await anyio.sleep(0.001)
         message_id = await house.deliver("Your code")
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
-    assert len(looked_at) == 41
+    assert len(examined) == 41
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_wait_for_a_code_searches_each_message_once(house, monkeypatch, looked_at, ascending):
+async def test_a_wait_for_a_code_searches_each_message_once(house, monkeypatch, examined, ascending):
     """The existing messages are examined first, in several pages, and then each new message."""
-    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
-    looked_at = looked_at("_has_findings")
+    monkeypatch.setattr(filtering, "MAX_EXAMINED", 8)
+    examined = examined("_has_findings")
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:
         for number in range(3):
             with anyio.fail_after(PATIENCE_SECONDS):
-                while len(looked_at) < 20 + number:
+                while len(examined) < 20 + number:
                     await anyio.sleep(0.001)
             await house.deliver("newsletter")
         message_id = await house.deliver("Your code is 481516")
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
-    assert len(looked_at) == len(set(looked_at)) == 24
+    assert len(examined) == len(set(examined)) == 24
 
 
 async def test_a_follower_of_messages_with_codes_gets_only_those_and_all_other_events(house, monkeypatch):
-    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(filtering, "MAX_EXAMINED", 8)
     ids = [await house.deliver("newsletter" if number % 20 else "Your code is 481516") for number in range(30)]
     async with house.follow(has=frozenset({"code"})) as following:
         seen = [*await following.next(5), *await following.next(5)]

@@ -11,7 +11,7 @@ from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import merging
 from tmpmaild.inboxes.bus import Overflow
 from tmpmaild.inboxes.following import BacklogShown, InboxExpired
-from tmpmaild.inboxes.merging import InboxToFollow, NotLookedAt, Unavailable
+from tmpmaild.inboxes.merging import InboxToFollow, NotChecked, Unavailable
 from tmpmaild.model import ExpiryMoved, Message, MessageDeleted
 
 
@@ -137,6 +137,6 @@ async def test_inboxes_without_a_token_left_are_not_looked_up_nor_are_later_ones
     purse = iter([True, False])
     named = [house.inbox.address, "a@mail.example.com", "b@mail.example.com", other.address, "c@mail.example.com"]
     async with follow(*map(InboxToFollow, named), purse=purse) as several:
-        assert await several.next(60) == [Unavailable(named[1]), *map(NotLookedAt, named[2:])]
+        assert await several.next(60) == [Unavailable(named[1]), *map(NotChecked, named[2:])]
         assert [event.named async for event in at_rest(several)] == [house.inbox.address]
     assert looked_up == named[:3]

@@ -7,11 +7,11 @@ from tmpmaild.storage.paging import (
     NEVER_MS,
     PAGE_ROWS,
     Between,
-    bodies_left_out,
     by_creator,
     fit_page,
     inbox_page,
     listed_between,
+    omitted_bodies,
     with_bodies,
 )
 from tmpmaild.storage.rows import InboxRow, ListedRow
@@ -40,8 +40,8 @@ def test_a_page_ends_at_its_limit_or_with_too_much_text(rows, shown, has_more):
 
 def test_the_newest_large_bodies_are_read_completely_if_they_fit_with_the_small_bodies():
     rows = [row(1, body=None, body_bytes=5000), row(2, body="small", body_bytes=5), row(3, body=None, body_bytes=5000)]
-    assert bodies_left_out(rows, Page(bodies_bytes=9000)) == {3: True, 1: False}
-    assert bodies_left_out(rows[1:2], Page(bodies_bytes=0)) == {}
+    assert omitted_bodies(rows, Page(bodies_bytes=9000)) == {3: True, 1: False}
+    assert omitted_bodies(rows[1:2], Page(bodies_bytes=0)) == {}
 
 
 def test_a_message_whose_body_was_deleted_meanwhile_is_omitted():

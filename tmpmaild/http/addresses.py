@@ -9,11 +9,11 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.inputs import CreateRequest, ExtendRequest, WebhookRequest, fault_items, faults
 from tmpmaild.http.openapi import ADDRESS, Operation, Returns
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import client, holder_token, token
+from tmpmaild.http.requests import client, required_token, token
 from tmpmaild.http.responses import JsonResponse
 from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, Serializer, WebhookItem
 from tmpmaild.http.validation import read_json
-from tmpmaild.inboxes.access import is_holder
+from tmpmaild.inboxes.access import is_inbox_token
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox, Webhook, WebhookState, rfc3339
@@ -88,7 +88,7 @@ class AddressEndpoints:
         The operator limits the lifetime of an address; the default lifetime is 60 minutes. If the operator allows them,
         `faults` make the next messages fail, and `webhook` is called on events.
         """
-        address, key = request.path_params["address"], holder_token(request)
+        address, key = request.path_params["address"], required_token(request)
         errors = ValidationErrors()
         wanted = await read_json(request, ExtendRequest, errors)
         seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
@@ -112,7 +112,7 @@ class AddressEndpoints:
         Both are removed immediately. For 24 hours, requests for the address receive `410`, and it cannot be created
         again.
         """
-        await self._service.inboxes.delete(request.path_params["address"], holder_token(request))
+        await self._service.inboxes.delete(request.path_params["address"], required_token(request))
         return Response(status_code=204)
 
     @Operation(
@@ -165,7 +165,7 @@ class AddressEndpoints:
     ) -> AddressResource:
         """Return an address in the form shown to the owner of its token; a newly set webhook includes its secret."""
         resource = self._serializer.address(inbox, self._service.rules.extendable_until_ms(inbox))
-        if not is_holder(inbox, key):
+        if not is_inbox_token(inbox, key):
             return resource
         if self._service.faults.allowed:
             resource = replace(resource, faults=fault_items(self._service.faults.left(inbox.id)))

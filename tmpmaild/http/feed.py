@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from tmpmaild import __version__
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY
 from tmpmaild.http.openapi import ADDRESS, TEXT, Operation, Returns
-from tmpmaild.http.pages import Html, is_held, tag
+from tmpmaild.http.pages import Html, is_not_modified, tag
 from tmpmaild.http.requests import client, token
 from tmpmaild.http.responses import ENCODING, IN_LOOP_BYTES, CutOff, JsonResponse, LargeResponse, ResponseSlots
 from tmpmaild.http.schemas import FeedItem, Serializer
@@ -91,11 +91,11 @@ class FeedEndpoints:
         listing = await self._mail.list(address, _NEWEST, key)
         urls = _urls(self._serializer, listing.inbox.address, secret)
         form = partial(document, urls=urls)
-        held = _entity_tag(listing, urls)
-        if is_held(request.headers, held):
-            return Response(status_code=304, headers={"ETag": held, **_SANDBOXED})
+        entity_tag = _entity_tag(listing, urls)
+        if is_not_modified(request.headers, entity_tag):
+            return Response(status_code=304, headers={"ETag": entity_tag, **_SANDBOXED})
         if listing.characters <= IN_LOOP_BYTES:
-            return _response(held, form(listing))
+            return _response(entity_tag, form(listing))
 
         async def in_turn(large: Listing) -> bytes:
             return await self._service.scheduler.run(form, large, work_bytes=large.characters // ENCODING)

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild.http.bundling import join, minify_script, minify_style
-from tmpmaild.http.pages import PAGE_HEADERS, best_language, is_held, prefers_gzip
+from tmpmaild.http.pages import PAGE_HEADERS, best_language, is_not_modified, prefers_gzip
 from tmpmaild.http.routing import Endpoint
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -107,7 +107,7 @@ class StaticContent:
         """Respond to GET and HEAD."""
         codings = request.headers.getlist("accept-encoding")
         chosen = self._packed if self._packed and prefers_gzip(codings) else self._plain
-        if is_held(request.headers, chosen.headers["ETag"]):
+        if is_not_modified(request.headers, chosen.headers["ETag"]):
             # Send the policy too, because it may be newer than the policy of the cached copy.
             kept = {name: value for name, value in chosen.headers.items() if name not in _OF_THE_CONTENT}
             return Response(status_code=304, headers=kept)

@@ -15,7 +15,7 @@ from tmpmaild.http.downloads import FileResponse, attachment_disposition, attach
 from tmpmaild.http.inputs import AllMailDeleteQuery, AllMailQuery, DeleteQuery, PageQuery, ViewRequest, page
 from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Operation, Returns
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import client, holder_token, token, until_disconnect
+from tmpmaild.http.requests import client, required_token, token, until_disconnect
 from tmpmaild.http.responses import (
     IN_LOOP_BYTES,
     CutOff,
@@ -126,7 +126,7 @@ class MessageEndpoints:
         all. It counts as one request, regardless of the number of messages, and it can be repeated: missing messages
         are not counted. Unknown parameters are refused.
         """
-        key = holder_token(request)
+        key = required_token(request)
         query = wanted_deletion(request, DeleteQuery)
         address = request.path_params["address"]
         deleted = await self._service.inboxes.delete_messages(address, key, query.id or None, up_to=query.up_to)
@@ -180,7 +180,7 @@ class MessageEndpoints:
         It is deleted immediately, and its space becomes free for other messages.
         """
         address, message_id, _ = _message_of(request)
-        await self._service.inboxes.delete_message(address, message_id, holder_token(request))
+        await self._service.inboxes.delete_message(address, message_id, required_token(request))
         return Response(status_code=204)
 
     @Operation(
@@ -257,8 +257,8 @@ class MessageEndpoints:
         if found is None:
             return None
         listing, since = found
-        left = await self._mail.remaining(listing, since)  # other tasks may have run while the task group was closing
-        return left if left.messages or not listing.messages else None
+        live = await self._mail.remaining(listing, since)  # other tasks may have run while the task group was closing
+        return live if live.messages or not listing.messages else None
 
     async def _reason(self, address: str, wanted: Page, key: str | None) -> str:
         """Return the reason why a wait found nothing, with the messages that arrived instead and the refusals."""

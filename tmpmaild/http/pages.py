@@ -75,10 +75,10 @@ def accepts_html(accept: Sequence[str]) -> bool:
     return weights.get("text/html", 0) > 0 and weights["text/html"] >= json
 
 
-def is_held(headers: Headers, entity_tag: str) -> bool:
+def is_not_modified(headers: Headers, entity_tag: str) -> bool:
     """Return whether If-None-Match matches the entity tag, by weak comparison (RFC 9110 §13.1.2)."""
-    held = ",".join(headers.getlist("if-none-match"))
-    return held.strip() == "*" or entity_tag in _entity_tags(held)
+    stated = ",".join(headers.getlist("if-none-match"))
+    return stated.strip() == "*" or entity_tag in _entity_tags(stated)
 
 
 def _weights(fields: Sequence[str]) -> dict[str, float]:

@@ -49,7 +49,7 @@ def token(request: Request) -> str | None:
     return text.strip() if scheme.lower() == "bearer" and text.strip() else None
 
 
-def holder_token(request: Request) -> str:
+def required_token(request: Request) -> str:
     """Return the bearer token of a modifying request. Raises ``Unauthorized``."""
     found = token(request)
     if found is None:

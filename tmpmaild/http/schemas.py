@@ -499,7 +499,7 @@ class Serializer:
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
         """Return the Link field (RFC 8288) to the next page."""
-        rest = rest_of(page, listing.looked_to or listing.messages[-1].id)
+        rest = rest_of(page, listing.examined_to or listing.messages[-1].id)
         query = [
             ("limit", str(rest.limit)),
             ("order", "asc" if rest.ascending else None),

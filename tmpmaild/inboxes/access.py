@@ -62,7 +62,7 @@ class Access:
         canonical = self.canonical_address(address, token)
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(canonical, now_ms)
-        if inbox is None or not is_holder(inbox, token):
+        if inbox is None or not is_inbox_token(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
 
@@ -161,10 +161,10 @@ def _may_read_private(inbox: Inbox, token: str | None) -> bool:
     if isinstance(token, FeedSecret):
         secret = _feed_secret(inbox)
         return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
-    return is_holder(inbox, token)
+    return is_inbox_token(inbox, token)
 
 
-def is_holder(inbox: Inbox, token: str | None) -> bool:
+def is_inbox_token(inbox: Inbox, token: str | None) -> bool:
     """Return whether a token belongs to an inbox."""
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")
 

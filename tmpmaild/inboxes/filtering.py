@@ -10,7 +10,7 @@ from tmpmaild.model import SEARCHED_CHARACTERS, Inbox, Listing, Message, Page
 from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.base import bodies_to_read, cut
 
-MOST_LOOKED_AT = 200
+MAX_EXAMINED = 200
 """The number of messages that are searched for codes and links to fill one page."""
 
 _PORTION = 50  # the number of messages that a filter reads in one query
@@ -67,10 +67,10 @@ async def filtered(page: Page, source: MessageSource) -> Listing:
     while True:
         part = await source.read(filtering.rest)
         candidates = await _candidates(part, page, source)
-        completed = await source.complete(part.inbox, candidates[: filtering.left])
+        completed = await source.complete(part.inbox, candidates[: filtering.to_examine])
         filtering.take(part, completed, len(candidates))
         if filtering.ended:
-            return filtering.listing(part, await _settled(part.inbox, filtering.kept, page, source))
+            return filtering.listing(part, await _settled(part.inbox, filtering.selected, page, source))
 
 
 async def _candidates(part: Listing, page: Page, source: MessageSource) -> Sequence[Message]:
@@ -125,37 +125,37 @@ class _Filtering:
 
     def __init__(self, page: Page) -> None:
         self.ended = False
-        self.kept: list[Message] = []
+        self.selected: list[Message] = []
         self._page = page
         # The page that determines which messages to read next.
         self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, recipient=None, has=frozenset())
-        self._is_looking = not page.has <= {"attachment"}
-        self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
+        self._examines_findings = not page.has <= {"attachment"}
+        self._may_examine = MAX_EXAMINED if self._examines_findings else page.limit
         self._other_characters = 0
         self._has_more = False
         self._searched_to: str | None = None
-        self._looked_to: str | None = None
+        self._examined_to: str | None = None
         self._is_waiting = False
 
     @property
-    def left(self) -> int:
+    def to_examine(self) -> int:
         """The number of matching messages to examine in the next part."""
-        return self._may_look_at if self._has_room else 0
+        return self._may_examine if self._has_room else 0
 
     @property
     def _has_room(self) -> bool:
-        return len(self.kept) < self._page.limit
+        return len(self.selected) < self._page.limit
 
     def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
         """Keep the messages that belong on the page; ``matching`` is the number of matching messages."""
-        looked_at = self._keep(completed)
-        self._may_look_at -= looked_at
-        if looked_at:
-            self._looked_to = completed[looked_at - 1].id
-        has_left = looked_at < matching
-        self._has_more = not self._is_waiting and (has_left or part.has_more)
-        is_enough = not self.left and not _is_matching(self._page)
-        self.ended = has_left or is_enough or not part.has_more
+        examined = self._keep(completed)
+        self._may_examine -= examined
+        if examined:
+            self._examined_to = completed[examined - 1].id
+        has_unexamined = examined < matching
+        self._has_more = not self._is_waiting and (has_unexamined or part.has_more)
+        is_enough = not self.to_examine and not _is_matching(self._page)
+        self.ended = has_unexamined or is_enough or not part.has_more
         self._move_past(part)
         self._cut_to_size()
 
@@ -163,7 +163,7 @@ class _Filtering:
         """Keep the messages that have the required findings until the page is full; return the number examined."""
         for number, message in enumerate(messages):
             characters = message_characters(message) - len(message.body)
-            is_too_much = self.kept and self._other_characters + characters > self._page.other_characters
+            is_too_much = self.selected and self._other_characters + characters > self._page.other_characters
             if is_too_much or not self._has_room:
                 return number
             if not _has_findings(message, self._page):
@@ -173,7 +173,7 @@ class _Filtering:
                     continue
                 self._is_waiting = True  # its verdict is pending: no later message may be shown before it
                 return number
-            self.kept.append(message)
+            self.selected.append(message)
             self._other_characters += characters
         return len(messages)
 
@@ -187,9 +187,9 @@ class _Filtering:
 
     def _cut_to_size(self) -> None:
         """Truncate the bodies to the maximum size of a page, to limit memory use."""
-        if sum([message.body_bytes for message in self.kept]) > self._page.bodies_bytes:
-            whole = _whole(self.kept, self._page)
-            self.kept = [one if one.id in whole or one.truncated else _cut(one) for one in self.kept]
+        if sum([message.body_bytes for message in self.selected]) > self._page.bodies_bytes:
+            whole = _whole(self.selected, self._page)
+            self.selected = [one if one.id in whole or one.truncated else _cut(one) for one in self.selected]
 
     def listing(self, last_part: Listing, messages: Sequence[Message]) -> Listing:
         """Return a page that contains these messages."""
@@ -198,7 +198,7 @@ class _Filtering:
             messages=tuple(messages),
             has_more=self._has_more,
             searched_to=None if self._is_waiting else self._searched_to,
-            looked_to=self._looked_to if self._is_looking else None,
+            examined_to=self._examined_to if self._examines_findings else None,
         )
 
 

@@ -122,7 +122,7 @@ class Follower:
                 page=page,
                 token=token,
                 clock=self._clock,
-                tells_backlog=shared is not None,
+                reports_backlog=shared is not None,
             )
 
 
@@ -138,11 +138,11 @@ class Following:
         page: Page,
         token: str | None,
         clock: Callable[[], int],
-        tells_backlog: bool = False,
+        reports_backlog: bool = False,
     ) -> None:
         self.inbox = inbox
         self.has_ended = False
-        self._tells_backlog = tells_backlog
+        self._reports_backlog = reports_backlog
         self._mail = mail
         self._read_at = mail.last_invalidation
         self._subscription = subscription
@@ -222,10 +222,10 @@ class Following:
         self.has_unread = listing.has_more
         self._expires_at_ms = listing.inbox.expires_at_ms
         self._cursor.move_past(listing)
-        if not self._tells_backlog or self.has_unread:
+        if not self._reports_backlog or self.has_unread:
             return listing.messages
         # Report the state before any notice, because the state is older than the notices that follow.
-        self._tells_backlog = False
+        self._reports_backlog = False
         return [*listing.messages, BacklogShown(listing.inbox)]
 
     def _last(self) -> Sequence[Event]:
@@ -249,16 +249,16 @@ class _Cursor:
 
     def move_past(self, listing: Listing) -> None:
         """Advance past the messages that were read."""
-        looked_to = listing.looked_to or (listing.messages[-1].id if listing.messages else None)
+        examined_to = listing.examined_to or (listing.messages[-1].id if listing.messages else None)
         # In newest-first order, mail that has arrived since the first page would belong before all later pages.
         if self._searched_to is None or self.page.ascending:
             self._searched_to = listing.searched_to
         if not listing.has_more:
-            after = max(self._searched_to or "", looked_to or "", self.page.after or "")
+            after = max(self._searched_to or "", examined_to or "", self.page.after or "")
             self.page = replace(self.page, after=after or None, before=self._before)
             self._searched_to = None
-        elif looked_to is not None:
-            self.page = rest_of(self.page, looked_to)
+        elif examined_to is not None:
+            self.page = rest_of(self.page, examined_to)
 
 
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:

@@ -29,7 +29,7 @@ class Unavailable(Struct, frozen=True):
     named: str
 
 
-class NotLookedAt(Struct, frozen=True):
+class NotChecked(Struct, frozen=True):
     """An inbox was not checked, because the client was unable to pay for it or for an earlier unreadable inbox."""
 
     named: str
@@ -43,7 +43,7 @@ class NamedEvent(Struct, frozen=True):
     following: Following
 
 
-SeveralEvent = NamedEvent | Unavailable | NotLookedAt
+SeveralEvent = NamedEvent | Unavailable | NotChecked
 
 
 @asynccontextmanager
@@ -65,9 +65,9 @@ async def follow_several(
                 several.add(request.address, await stack.enter_async_context(one))
             except (AddressNotFound, AddressExpired, Unauthorized):
                 if not await pay():
-                    several.leave_out([NotLookedAt(left.address) for left in requests[number:]])
+                    several.add_unfollowed([NotChecked(skipped.address) for skipped in requests[number:]])
                     break
-                several.leave_out([Unavailable(request.address)])
+                several.add_unfollowed([Unavailable(request.address)])
         yield several
 
 
@@ -76,30 +76,30 @@ class SeveralFollowing:
 
     def __init__(self, wake_up: WakeUp) -> None:
         self._wake_up = wake_up
-        self._left_out: list[Unavailable | NotLookedAt] = []
+        self._unfollowed: list[Unavailable | NotChecked] = []
         self._open: deque[tuple[str, Following]] = deque()
 
     def add(self, named: str, following: Following) -> None:
         """Add an inbox; its subscription must use the listener's wake-up event."""
         self._open.append((named, following))
 
-    def leave_out(self, inboxes: Sequence[Unavailable | NotLookedAt]) -> None:
+    def add_unfollowed(self, inboxes: Sequence[Unavailable | NotChecked]) -> None:
         """Add inboxes that are not followed; ``next`` returns them first."""
-        self._left_out += inboxes
+        self._unfollowed += inboxes
 
     @property
     def has_ended(self) -> bool:
         """Whether ``next`` has returned the final event of every inbox."""
-        return not self._left_out and not self._open
+        return not self._unfollowed and not self._open
 
     async def next(self, seconds: float) -> Sequence[SeveralEvent]:
         """Return the next events of one inbox, the inboxes that are not followed, or an empty list on timeout.
 
         Raises the same errors as ``Following.next``.
         """
-        if self._left_out:
-            left_out, self._left_out = self._left_out, []
-            return left_out
+        if self._unfollowed:
+            unfollowed, self._unfollowed = self._unfollowed, []
+            return unfollowed
         deadline = anyio.current_time() + seconds
         while True:
             events = await self._poll()

@@ -96,7 +96,7 @@ class MailReader:
             return listing
         return await self._read_page(canonical, page, partial(self._access.permit, token))
 
-    async def list_for_holder(self, canonical: str, page: Page) -> Listing:
+    async def list_without_token(self, canonical: str, page: Page) -> Listing:
         """Return one page like ``list``, but without a token, because the inbox's owner requested this earlier."""
         return await self._read_page(canonical, page, self._access.permit_daemon)
 
@@ -111,10 +111,10 @@ class MailReader:
         while True:
             since = self._caches.last_invalidation
             formed = await form(listing)
-            left = await self.remaining(listing, since)
-            if left.messages == listing.messages:
-                return left, formed
-            listing = left if left.messages else await self.list(address, page, token)
+            remaining = await self.remaining(listing, since)
+            if remaining.messages == listing.messages:
+                return remaining, formed
+            listing = remaining if remaining.messages else await self.list(address, page, token)
 
     @property
     def last_invalidation(self) -> Invalidation:
@@ -146,7 +146,7 @@ class MailReader:
         while True:
             since = self._caches.last_invalidation
             listing = await self.remaining(await self._read_once(canonical, page, permit), since)
-            if listing.messages or not listing.has_more or listing.looked_to:
+            if listing.messages or not listing.has_more or listing.examined_to:
                 return listing
 
     def ensure_possible(self, has: Collection[Feature]) -> None:

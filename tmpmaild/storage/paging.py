@@ -26,7 +26,7 @@ def fit_page(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], b
     return rows, False
 
 
-def bodies_left_out(rows: Iterable[ListedRow], page: Page) -> dict[MessageKey, bool]:
+def omitted_bodies(rows: Iterable[ListedRow], page: Page) -> dict[MessageKey, bool]:
     """Return the keys of messages whose bodies were not read with the page, each with a flag to read the whole body.
 
     Starting with the newest message, whole bodies are read as long as they fit on the page.

@@ -85,11 +85,11 @@ class Events:
         has = leased.webhook.has - {"verdict"}
         page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MOST_BODY_BYTES)
         with on_behalf_of(leased.inbox_id):
-            listing = await self._mail.list_for_holder(leased.address, page)
+            listing = await self._mail.list_without_token(leased.address, page)
         if listing.messages:
             return listing.messages[0], listing.messages[0].id, listing.has_more
-        if listing.has_more and listing.looked_to:
-            return None, listing.looked_to, True
+        if listing.has_more and listing.examined_to:
+            return None, listing.examined_to, True
         return None, max(after, leased.newest_message_id), False
 
     def _event(self, kind: str, at_ms: int, leased: StoredWebhook, message: Message) -> Event:

@@ -19,10 +19,10 @@ from tmpmaild.storage.paging import (
     PAGE_ROWS,
     Between,
     InboxLookup,
-    bodies_left_out,
     by_creator,
     fit_page,
     inbox_page,
+    omitted_bodies,
     with_bodies,
 )
 from tmpmaild.storage.postgresql.writer import allowed
@@ -288,7 +288,7 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
         return None
     found, rows = read
     shown, has_more = fit_page(map(_listed, rows), page)
-    bodies = await _large_bodies(connection, found, bodies_left_out(shown, page))
+    bodies = await _large_bodies(connection, found, omitted_bodies(shown, page))
     messages = with_bodies(shown, bodies, partial(message_id_in, found.key))
     return Listing(found.inbox, messages, has_more=has_more)
 

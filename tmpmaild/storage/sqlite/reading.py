@@ -24,10 +24,10 @@ from tmpmaild.storage.paging import (
     PAGE_ROWS,
     Between,
     InboxLookup,
-    bodies_left_out,
     by_creator,
     fit_page,
     inbox_page,
+    omitted_bodies,
     with_bodies,
 )
 from tmpmaild.storage.rows import Bounds, FullRow, InboxRow, ListedRow, WebhookRow, inbox_at, is_of_html
@@ -176,7 +176,7 @@ def select_messages(connection: sqlite3.Connection, lookup: InboxLookup, page: P
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
         rows, has_more = fit_page(map(ListedRow._make, found), page)
-    bodies = {key: _body(connection, key, whole=is_whole) for key, is_whole in bodies_left_out(rows, page).items()}
+    bodies = {key: _body(connection, key, whole=is_whole) for key, is_whole in omitted_bodies(rows, page).items()}
     return Listing(inbox, with_bodies(rows, bodies, message_id_of), has_more=has_more)
 
 
@@ -234,12 +234,12 @@ def select_texts(
     """Read the start of the body and HTML of some messages; also return the keys that remain to be read."""
     values = {"inbox_id": inbox_key, "keys": json.encode(keys).decode(), "characters": up_to_characters}
     texts: list[Texts] = []
-    looked_at_bytes = 0
+    read_bytes = 0
     with closing(connection.execute(_TEXTS, values)) as rows:
         for key, size_bytes, body, html, headers in rows:
             texts.append(Texts(message_id_of(key), body, html, is_of_html(html, headers)))
-            looked_at_bytes += size_bytes
-            if looked_at_bytes >= _STEP_BYTES:
+            read_bytes += size_bytes
+            if read_bytes >= _STEP_BYTES:
                 return texts, [later for later in keys if later > key]
     return texts, []
 
