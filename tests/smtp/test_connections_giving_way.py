@@ -16,7 +16,7 @@ def limits_in_which_a_test_takes_no_time(monkeypatch):
     for module, name in (
         (session, "_IDLE_AMONG_MANY_SECONDS"),
         (session, "_IDLE_IN_TRANSACTION_SECONDS"),
-        (connections, "_ASK_SECONDS"),
+        (connections, "_CLOSE_IDLE_INTERVAL_SECONDS"),
     ):
         monkeypatch.setattr(module, name, SLOWER * getattr(module, name))
 
@@ -106,7 +106,7 @@ async def test_a_session_that_does_not_give_way_is_not_tried_again_at_once(serve
         silent(house, 3)
         asked = []
         for one in house.server.connections.open:
-            one.give_way = lambda now: asked.append(now) or False
+            one.close_if_idle = lambda now: asked.append(now) or False
         for _ in range(3):
             assert await (await house.connect()).rest() == REFUSED
         assert len(asked) == 5

@@ -141,7 +141,7 @@ async def test_an_idle_client_is_disconnected(talk):
 
 
 async def test_bytes_of_an_endless_command_do_not_count_as_activity(serve, monkeypatch):
-    monkeypatch.setattr(session_module, "_NOTED_SECONDS", 0)
+    monkeypatch.setattr(session_module, "_ACTIVITY_INTERVAL_SECONDS", 0)
     async with serve() as house:
         client = await house.connect()
         await client.reply()

@@ -21,7 +21,7 @@ from tmpmaild.smtp.settings import SmtpSettings
 
 _DRAIN_SECONDS = 0.002
 # When all connections are in use, a connection is asked to close at most once per interval, so the cost is constant.
-_ASK_SECONDS = 2
+_CLOSE_IDLE_INTERVAL_SECONDS = 2
 # Replies that are sent when the server closes a connection, and replies that ``admit`` has already reported with the
 # limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
@@ -41,7 +41,7 @@ class Connection(Protocol):
     def watch(self, now: float) -> None:
         """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
 
-    def give_way(self, now: float) -> bool:
+    def close_if_idle(self, now: float) -> bool:
         """Close the connection if the client is idle and nothing is in progress; return whether it was closed."""
 
     def stop(self) -> None:
@@ -113,7 +113,7 @@ class Connections:
         self.touch(connection)
         if self.stopping:
             return replies.STOPPING
-        return None if self._has_place() else self._refusal(connection.remote_ip, "max_connections")
+        return None if self._has_room() else self._refusal(connection.remote_ip, "max_connections")
 
     def _refusal(self, client: str, limit: str) -> Reply:
         """Report that a client is refused because of the limit with this key; return the reply."""
@@ -124,14 +124,14 @@ class Connections:
         refusal_log.info(text, client, limit, extra=extra)
         return reply
 
-    def _has_place(self) -> bool:
-        return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
+    def _has_room(self) -> bool:
+        return not 0 < self.settings.max_connections < len(self.open) or self._make_room()
 
-    def _free_a_place(self) -> bool:
+    def _make_room(self) -> bool:
         """Ask connections to close, starting with the one that has been idle longest, until one closes."""
         now = self.loop.time()
-        while now - self.open[longest := next(iter(self.open))] >= _ASK_SECONDS:
-            if longest.give_way(now):
+        while now - self.open[longest := next(iter(self.open))] >= _CLOSE_IDLE_INTERVAL_SECONDS:
+            if longest.close_if_idle(now):
                 return True
             self.touch(longest)
         return False
@@ -144,7 +144,7 @@ class Connections:
             if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
                 return "new_connections_per_minute"
         # The total limit is checked last: a client above its own limit must not displace another client.
-        return "" if self._has_place() else "max_connections"
+        return "" if self._has_room() else "max_connections"
 
     def touch(self, connection: Connection) -> float:
         """Record that a connection is active; the most recently active connection is the last to be asked to close.

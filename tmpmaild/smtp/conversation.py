@@ -204,7 +204,7 @@ class Conversation:
             self._unknown_recipients += 1
             if 0 < self._max_unknown_recipients < self._unknown_recipients:
                 reply = replies.TOO_MANY_UNKNOWN
-        self._say(reply, str(request or ""))
+        self._send(reply, str(request or ""))
         self.closed = reply.code == _CLOSING_CODE
 
     def tls_started(self) -> bytes:
@@ -225,7 +225,7 @@ class Conversation:
     def close(self, reply: Reply) -> None:
         """End the conversation with a final reply."""
         if not self.closed:
-            self._say(reply)
+            self._send(reply)
             self.closed = True
 
     def departure(self, *, encrypted: bool) -> tuple[str, str] | None:
@@ -253,7 +253,7 @@ class Conversation:
         try:
             line = unread.take_line(auth.MAX_RESPONSE_BYTES if long_line else _MAX_LINE_BYTES)
         except LineTooLong:
-            self._react(replies.LINE_TOO_LONG if exchange is None else exchange.refuse_long_line(), b"")
+            self._reply_to_command(replies.LINE_TOO_LONG if exchange is None else exchange.refuse_long_line(), b"")
             return True
         except LineWithoutEnd:
             self.close(replies.LINE_WITHOUT_END)
@@ -261,11 +261,11 @@ class Conversation:
         if line is None:
             return False
         if exchange is not None and responds:
-            self._react(exchange.respond(line), b"AUTH")
+            self._reply_to_command(exchange.respond(line), b"AUTH")
             return True
         result = self._command(line)
         if isinstance(result, Reply):
-            self._react(result, line)
+            self._reply_to_command(result, line)
         else:
             self._request = result
         return True
@@ -288,20 +288,20 @@ class Conversation:
             return None
         return replies.UNKNOWN_COMMAND
 
-    def _react(self, reply: Reply, line: bytes) -> None:
+    def _reply_to_command(self, reply: Reply, line: bytes) -> None:
         """Send the reply to a command. Repeated mistakes delay replies, and too many mistakes end the connection."""
         if reply.is_positive:
             self.output += reply.encoded
             return
         self._errors += reply.is_mistake
         if not reply.is_mistake or self._errors < _SLOW_FROM_ERRORS:
-            self._say(reply, shown(line))
+            self._send(reply, shown(line))
         elif self._errors < _MAX_ERRORS:
             self._request = DelayedReply(reply)
         else:
             self.close(replies.TOO_MANY_ERRORS)
 
-    def _say(self, reply: Reply, command: str = "") -> None:
+    def _send(self, reply: Reply, command: str = "") -> None:
         self.output += reply.encoded
         if not (reply.is_positive or reply.is_ordered):
             self.refusals.append((command, reply))
@@ -328,7 +328,7 @@ class Conversation:
 
     def _discard_mail(self, reply: Reply) -> None:
         self._transaction = None
-        self._say(reply, replies.END_OF_MAIL)
+        self._send(reply, replies.END_OF_MAIL)
         self.discarded.append(reply)
 
     # The verbs (RFC 5321 §4.1.1): each method takes the verb's argument and returns a reply or a request.
@@ -389,7 +389,7 @@ class Conversation:
         if self.tls:
             return replies.BAD_SEQUENCE
         self.input.take_all()  # clear text after STARTTLS may be injected (CVE-2011-0411)
-        self._say(replies.READY_FOR_TLS)
+        self._send(replies.READY_FOR_TLS)
         return StartTls()
 
     def RSET(self, _: bytes) -> Reply:  # noqa: N802
@@ -483,7 +483,7 @@ def _parse_any_mail(  # noqa: PLR0911 - each line contains one check and its rep
         if path and not parse_path(path, utf8=utf8 or lenient, bare=lenient).domain and not lenient:
             return replies.BAD_SENDER
     except addresses.NonAsciiPath:
-        return replies.UTF8_NOT_ASKED_FOR
+        return replies.SMTPUTF8_REQUIRED
     except addresses.PathSyntaxError:
         return replies.BAD_SENDER
     return MailFrom(path.decode(), size_bytes, parameters.decode(), utf8)
@@ -500,7 +500,7 @@ def parse_rcpt(argument: bytes, *, utf8: bool, lenient: bool = False) -> Recipie
         path, parameters = split_path(argument[3:])
         mailbox = parse_recipient(path, utf8=utf8 or lenient, bare=lenient)
     except addresses.NonAsciiPath:
-        return replies.UTF8_NOT_ASKED_FOR
+        return replies.SMTPUTF8_REQUIRED
     except addresses.PathSyntaxError:
         return replies.BAD_RECIPIENT
     if parameters:

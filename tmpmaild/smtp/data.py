@@ -14,7 +14,7 @@ _PIECE_BYTES = 64 * 1024
 _UNSETTLED_BYTES = len(_END) - 1
 # A message is never split after these bytes, because together with the next byte they may form a line ending or a lone
 # dot.
-_CLINGING = b"\r.\0"
+_UNSPLITTABLE = b"\r.\0"
 # The message may be up to this many bytes smaller than the buffered data, because of the line ending before the
 # message, a stuffed dot, and unconverted bytes.
 _SLACK_BYTES = 2 + 1 + _UNSETTLED_BYTES
@@ -118,9 +118,9 @@ class DataReader:
 
     def _convert_until(self, settled_bytes: int) -> None:
         cut = settled_bytes
-        if self._tail[settled_bytes - 1] in _CLINGING:
+        if self._tail[settled_bytes - 1] in _UNSPLITTABLE:
             # Search only the new bytes: otherwise a long run of NULs would be searched again for each packet.
-            free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_CLINGING)
+            free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_UNSPLITTABLE)
             cut = self._scanned_bytes + len(free) if free else 0
         if cut > 0:
             self._convert(cut)

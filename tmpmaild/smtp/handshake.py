@@ -13,32 +13,32 @@ _TLS_1_2 = b"\x03\x03"  # TLS 1.3 uses the same value in this field
 
 
 async def perform(
-    transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, begun: bytes
+    transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, early: bytes
 ) -> asyncio.Transport | None:
     """Perform the handshake; return the encrypted transport for ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
 
-    ``begun`` is the part of the ClientHello that has already been received.
+    ``early`` is the part of the ClientHello that has already been received.
     """
     transport.pause_reading()  # uvloop resumes reading after connection_made, even if connection_made paused it
-    begun = await _hello(transport, protocol, begun)
+    early = await _hello(transport, protocol, early)
     loop = asyncio.get_running_loop()
-    loop.call_soon(_feed, transport, begun)  # runs after start_tls has set the protocol but before it resumes reading
+    loop.call_soon(_feed, transport, early)  # runs after start_tls has set the protocol but before it resumes reading
     return await loop.start_tls(
         transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
     )
 
 
-async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun: bytes) -> bytes:
+async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, early: bytes) -> bytes:
     """Return the received part of the ClientHello. If its TLS version is too old, send an alert and raise OSError.
 
     asyncio would close the connection before sending its own alert, so the client would not learn the reason.
     """
-    hello = _Hello(begun, protocol.connection_lost)
+    hello = _Hello(early, protocol.connection_lost)
     transport.set_protocol(hello)
     transport.resume_reading()
     try:
         async with asyncio.timeout(_HANDSHAKE_SECONDS):
-            await hello.has_come.wait()
+            await hello.has_arrived.wait()
     finally:
         transport.pause_reading()
         transport.set_protocol(protocol)
@@ -67,12 +67,12 @@ def reason(error: OSError) -> str:
 class _Hello(asyncio.Protocol):
     """Receives the start of the ClientHello until it includes the client's TLS version, or the connection closes."""
 
-    def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
-        self.has_come = asyncio.Event()
+    def __init__(self, early: bytes, lose: Callable[[Exception | None], None]) -> None:
+        self.has_arrived = asyncio.Event()
         self.received = b""
         self.has_ended = self.is_too_old = False
         self._lose = lose
-        self.data_received(begun)
+        self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
         """Buffer the bytes; stop waiting once they suffice for a decision, or turn out not to be a ClientHello."""
@@ -82,12 +82,12 @@ class _Hello(asyncio.Protocol):
         # Read the whole record before sending the alert, because closing with unread bytes would reset the connection.
         is_whole = len(self.received) >= _RECORD_BYTES + int.from_bytes(self.received[3:_RECORD_BYTES])
         if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.received[:2]):
-            self.has_come.set()
+            self.has_arrived.set()
 
     def eof_received(self) -> bool:
         """Stop waiting, because the client has closed its side of the connection."""
         self.has_ended = True
-        self.has_come.set()
+        self.has_arrived.set()
         return True
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -89,7 +89,7 @@ class ProxyHeaderReader(asyncio.Protocol):
         if now - self._began_at > _HEADER_SECONDS:
             self._drop("did not arrive in time")
 
-    def give_way(self, now: float) -> bool:
+    def close_if_idle(self, now: float) -> bool:
         """Do nothing, because the time limit for the header is short enough."""
         del now
         return False

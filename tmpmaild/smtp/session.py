@@ -29,8 +29,8 @@ _IDLE_SECONDS = 300
 # waiting for the sender whose mail it forwards.
 _IDLE_AMONG_MANY_SECONDS = 2
 _IDLE_IN_TRANSACTION_SECONDS = 20
-_LAST_WORD_SECONDS = 1
-_NOTED_SECONDS = 0.1  # several commands in quick succession are recorded only once
+_CLOSE_SECONDS = 1
+_ACTIVITY_INTERVAL_SECONDS = 0.1  # several commands in quick succession are recorded only once
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory is reserved for the declared size
 _RATE_SECONDS = 300
@@ -111,14 +111,14 @@ class SmtpConnection(SMTP):
         # An incomplete command does not count as activity: otherwise a client that sends one byte at a time could keep
         # a connection open for days.
         conversation, seconds = self.conversation, self.loop.time() - self._active_at
-        if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
+        if seconds > _ACTIVITY_INTERVAL_SECONDS and (b"\n" in data or conversation.data is not None):
             self._active_at = self._connections.touch(self)
         conversation.input.append(data)
         if not self._waiting:
             self._pump()
             if conversation.data is not None and conversation.data.too_big and not conversation.closed:
                 self._transport.pause_reading()  # discarded data is read in turns, so it cannot starve other clients
-                self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
+                self.loop.call_later(self._connections.seconds_to_drain(), self._continue)
         elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
 
@@ -152,7 +152,7 @@ class SmtpConnection(SMTP):
         """Resume, and process the input that has arrived in the meantime."""
         if not self.conversation.closed:
             self.unread_since = None
-            self._go_on()
+            self._continue()
 
     # Methods that the server calls.
 
@@ -184,7 +184,7 @@ class SmtpConnection(SMTP):
         elif data is not None and now - self._rate.since > _RESERVED_SECONDS:
             self._account.keep(data.held_bytes)
 
-    def give_way(self, now: float) -> bool:
+    def close_if_idle(self, now: float) -> bool:
         """Close the connection if the client is idle and nothing is in progress; return whether it was closed."""
         if self._handshake and not self._handshake.done() and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
             self.abort()
@@ -193,7 +193,7 @@ class SmtpConnection(SMTP):
         if self._busy or self.conversation.closed or now - self._active_at < limit_seconds:
             return False
         self._close(replies.IDLE)
-        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # a new connection is already open
+        self.loop.call_later(_CLOSE_SECONDS, self._transport.abort)  # a new connection is already open
         return True
 
     # Methods that connect the conversation with the handler.
@@ -303,11 +303,11 @@ class SmtpConnection(SMTP):
             conversation.close(replies.STOPPING)
         if conversation.closed:
             self._flush()
-        self._go_on()
+        self._continue()
         if self._peer_done and not self._waiting:
             self._transport.close()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if not (self._waiting or self.conversation.closed):
             self._pump()
             if not self._waiting and self.unread_since is None:
@@ -351,7 +351,7 @@ class SmtpConnection(SMTP):
             self.connection_lost(None)
             return
         early = self.conversation.tls_started()  # called first, because commands may follow the handshake immediately
-        encrypted = await self._shake_hands(early if self._tls_first else b"")
+        encrypted = await self._perform_handshake(early if self._tls_first else b"")
         if encrypted is None:
             if not transport.is_closing():  # if it is closing, an alert has been sent
                 transport.abort()
@@ -363,15 +363,15 @@ class SmtpConnection(SMTP):
         cipher, version, _ = encrypted.get_extra_info("cipher")
         self.session.ssl = {"version": version, "cipher": cipher}
 
-    async def _shake_hands(self, begun: bytes) -> asyncio.Transport | None:
+    async def _perform_handshake(self, early: bytes) -> asyncio.Transport | None:
         """Return the encrypted transport, or None if the handshake fails.
 
-        ``begun`` is the start of the client's ClientHello.
+        ``early`` is the start of the client's ClientHello.
         """
         context = self._connections.tls or self._offered_tls
         assert context is not None
         try:
-            return await handshake.perform(self._transport, self, context, begun)
+            return await handshake.perform(self._transport, self, context, early)
         except (OSError, ssl.SSLError) as error:
             log.debug("TLS handshake failed: %s", error)
             self._connections.refused.add(self.remote_ip, replies.HANDSHAKE, handshake.reason(error))
