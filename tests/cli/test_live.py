@@ -429,7 +429,7 @@ async def told(*happened):
     notes = []
     monitor = ConnectionMonitor(notes.append)
     for response in happened:
-        await (monitor.pause(0) if response is None else monitor.answered(response))
+        await (monitor.pause(0) if response is None else monitor.note_response(response))
     return notes
 
 

@@ -54,7 +54,7 @@ class ConnectionMonitor:
             self._note_break()
         await anyio.sleep(seconds)
 
-    async def answered(self, response: httpx2.Response) -> None:
+    async def note_response(self, response: httpx2.Response) -> None:
         """Inspect a response: an open stream means that the connection is restored."""
         self._is_refused = response.status_code == httpx2.codes.TOO_MANY_REQUESTS
         if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -131,7 +131,7 @@ async def _connected(server: str | None, display: Display) -> AsyncIterator[Live
     shield, monitor = Shield(), ConnectionMonitor(display.note)
     with exits.arguments():
         service = service_at(server, wait_out_rate_limit=True)
-    hooks = {"response": [monitor.answered]}
+    hooks = {"response": [monitor.note_response]}
     async with transport.opened(httpx2.AsyncClient, service.url, event_hooks=hooks) as http:
         yield Live(service, aio.Driver(http, partial(shield.pause, monitor.pause)), display, shield)
 

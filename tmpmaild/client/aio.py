@@ -15,7 +15,17 @@ from tmpmaild.client.errors import TmpmaildError, UnexpectedMail
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
-from tmpmaild.client.transport import Action, Ask, CheckLoop, OpenStream, ReadStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.transport import (
+    Action,
+    CheckLoop,
+    OpenStream,
+    ReadStream,
+    Reply,
+    Request,
+    SendRequest,
+    Sleep,
+    Steps,
+)
 from tmpmaild.client.waiting import Pattern, Waiting
 
 T = TypeVar("T")
@@ -484,8 +494,8 @@ class Driver:
 
     async def _carry_out(self, action: Action) -> Any:
         match action:
-            case Ask(request):
-                return await self._ask(request)
+            case SendRequest(request):
+                return await self._send_request(request)
             case OpenStream(request):
                 return await self._open(request)
             case ReadStream(request):
@@ -495,7 +505,7 @@ class Driver:
             case CheckLoop():
                 return transport.blocks_loop(self._http)
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _send_request(self, request: Request) -> Reply:
         try:
             response = await self._send(request)
             async with aclosing(response):

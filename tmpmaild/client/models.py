@@ -239,8 +239,8 @@ class Authentication(Struct, frozen=True):
 
     def __str__(self) -> str:
         signed = [f"DKIM: {one}" for one in self.dkim] or ["DKIM: no signature"]
-        asked = [f"DNS: {one.name} {one.type}: {one.answer}" for one in self.dns]
-        return "\n".join([f"DMARC: {self.dmarc}", f"SPF: {self.spf}", *signed, *asked])
+        answers = [f"DNS: {one.name} {one.type}: {one.answer}" for one in self.dns]
+        return "\n".join([f"DMARC: {self.dmarc}", f"SPF: {self.spf}", *signed, *answers])
 
 
 class Details(Struct, frozen=True):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild.client import errors, models
-from tmpmaild.client.transport import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.transport import READ_SECONDS, OpenStream, Reply, Request, SendRequest, Sleep, Steps
 
 T = TypeVar("T")
 
@@ -100,14 +100,14 @@ class RemoteService:
         }
         members = {name: value for name, value in given.items() if value is not None}
         created = decoded(
-            (yield from self.ask(self.request("POST", "addresses", body=members or None))), models.Address
+            (yield from self.send(self.request("POST", "addresses", body=members or None))), models.Address
         )
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
         """Find an existing address. Raises the errors of ``named``."""
         named = self.named(address, token)
-        reply = yield from self.ask(self.request("GET", _address(named.address), token=token))
+        reply = yield from self.send(self.request("GET", _address(named.address), token=token))
         return RemoteInbox(self, decoded(reply, models.Address), token)
 
     def named(self, address: str, token: str | None) -> "RemoteInbox":
@@ -126,12 +126,12 @@ class RemoteService:
 
     def domains(self) -> Steps[list[str]]:
         """List the domains."""
-        reply = yield from self.ask(self.request("GET", "domains"))
+        reply = yield from self.send(self.request("GET", "domains"))
         return list(decoded(reply, models.DomainList).domains)
 
     def refusals(self) -> Steps[list[models.Refusal]]:
         """List the recent refusals of the mail server."""
-        reply = yield from self.ask(self.request("GET", "refusals"))
+        reply = yield from self.send(self.request("GET", "refusals"))
         return list(decoded(reply, models.RefusalList).refusals)
 
     def request(
@@ -148,15 +148,15 @@ class RemoteService:
         content = None if body is None else msgspec.json.encode(body)
         return Request(self.url, method, f"/api/v1/{path}", token, headers or {}, content, read_seconds)
 
-    def ask(self, request: Request) -> Steps[Reply]:
+    def send(self, request: Request) -> Steps[Reply]:
         """Send a request, and retry it if the rate limit refuses it; return the successful reply."""
-        return (yield from self._repeated(Ask(request)))
+        return (yield from self._repeated(SendRequest(request)))
 
     def open_stream(self, request: Request) -> Steps[Reply]:
-        """Open a stream, retrying as ``ask`` does."""
+        """Open a stream, retrying as ``send`` does."""
         return (yield from self._repeated(OpenStream(request)))
 
-    def _repeated(self, action: Ask | OpenStream) -> Steps[Reply]:
+    def _repeated(self, action: SendRequest | OpenStream) -> Steps[Reply]:
         deadline = self.clock() + self._repeating_seconds
         while True:
             try:
@@ -181,31 +181,31 @@ class RemoteInbox:
 
     def extend(self, seconds: int) -> Steps[datetime]:
         """Set the expiry to ``seconds`` from now; return the new expiry."""
-        reply = yield from self._ask("PATCH", body={"expires_in_seconds": seconds})
+        reply = yield from self._send("PATCH", body={"expires_in_seconds": seconds})
         self.expires_at = decoded(reply, models.Address).expires_at
         return self.expires_at
 
     def set_faults(self, faults: Sequence[models.Fault]) -> Steps[None]:
         """Replace the faults."""
-        yield from self._ask("PATCH", body={"faults": faults})
+        yield from self._send("PATCH", body={"faults": faults})
 
     def faults(self) -> Steps[list[models.Fault]]:
         """Return the pending faults."""
-        return list(decoded((yield from self._ask("GET")), models.Address).faults)
+        return list(decoded((yield from self._send("GET")), models.Address).faults)
 
     def set_webhook(self, webhook: models.Webhook | None) -> Steps[models.Webhook | None]:
         """Replace or remove the webhook; return the new webhook with its secret."""
-        set_now = decoded((yield from self._ask("PATCH", body={"webhook": webhook})), models.Address).webhook
+        set_now = decoded((yield from self._send("PATCH", body={"webhook": webhook})), models.Address).webhook
         self.webhook_secret = set_now.secret if set_now else None
         return set_now
 
     def webhook(self) -> Steps[models.Webhook | None]:
         """Return the webhook without its secret."""
-        return decoded((yield from self._ask("GET")), models.Address).webhook
+        return decoded((yield from self._send("GET")), models.Address).webhook
 
     def delete(self) -> Steps[None]:
         """Delete the address."""
-        yield from self._ask("DELETE")
+        yield from self._send("DELETE")
 
     def messages(self, wanted: Filter, limit: int | None) -> Steps[list[models.Message]]:
         """List messages, newest first, with as many page requests as necessary."""
@@ -213,7 +213,7 @@ class RemoteInbox:
         query: str | None = urlencoded({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
         before: str | None = None
         while query is not None and (limit is None or len(found) < limit):
-            reply = yield from self.service.ask(self.list_request(query))
+            reply = yield from self.service.send(self.list_request(query))
             found += decoded(reply, models.MessageList).messages
             query = next_page_query(reply)
             last_before, before = before, _before(query)
@@ -225,24 +225,24 @@ class RemoteInbox:
 
     def message(self, message_id: str) -> Steps[models.Message]:
         """Read a message in the form used in lists, but with its whole text."""
-        return decoded((yield from self._ask("GET", _message(message_id))), models.Message)
+        return decoded((yield from self._send("GET", _message(message_id))), models.Message)
 
     def details(self, message_id: str) -> Steps[models.Details]:
         """Read the details of one message."""
-        return decoded((yield from self._ask("GET", _message(message_id))), models.Details)
+        return decoded((yield from self._send("GET", _message(message_id))), models.Details)
 
     def raw(self, message_id: str) -> Steps[bytes]:
         """Read the source of a message."""
-        return (yield from self._ask("GET", f"{_message(message_id)}/raw")).body
+        return (yield from self._send("GET", f"{_message(message_id)}/raw")).body
 
     def attachment(self, message_id: str, index: int) -> Steps[bytes]:
         """Read the content of an attachment."""
-        return (yield from self._ask("GET", f"{_message(message_id)}/attachments/{index}")).body
+        return (yield from self._send("GET", f"{_message(message_id)}/attachments/{index}")).body
 
     def view_url(self, message_id: str, *, remote_images: bool) -> Steps[str]:
         """Return the URL of a message's view, which is valid for a minute."""
         body = {"remote_images": remote_images}
-        reply = yield from self._ask("POST", f"{_message(message_id)}/view", body=body)
+        reply = yield from self._send("POST", f"{_message(message_id)}/view", body=body)
         _, found, secret = decoded(reply, models.View).url.partition("/view/")
         if not found:
             raise not_tmpmaild(reply)
@@ -250,7 +250,7 @@ class RemoteInbox:
 
     def delete_message(self, message_id: str) -> Steps[None]:
         """Delete one message."""
-        yield from self._ask("DELETE", _message(message_id))
+        yield from self._send("DELETE", _message(message_id))
 
     def delete_messages(self, message_ids: Sequence[str] | None, up_to: str | None) -> Steps[int]:
         """Delete the messages with these ids, all messages up to and including ``up_to``, or all messages.
@@ -272,11 +272,11 @@ class RemoteInbox:
 
     def _delete_messages(self, query: Mapping[str, object]) -> Steps[int]:
         path = f"/messages?{urlencoded(query)}" if query else "/messages"
-        return decoded((yield from self._ask("DELETE", path)), models.DeletedMessages).deleted
+        return decoded((yield from self._send("DELETE", path)), models.DeletedMessages).deleted
 
     def mbox(self) -> Steps[bytes]:
         """Read all messages as one file."""
-        return (yield from self._ask("GET", "/messages.mbox")).body
+        return (yield from self._send("GET", "/messages.mbox")).body
 
     def list_request(self, query: str, read_seconds: float = READ_SECONDS) -> Request:
         """Return the request for a page of messages."""
@@ -299,8 +299,8 @@ class RemoteInbox:
         path = self._path(f"/events?{query}" if query else "/events")
         return self.service.request("GET", path, token=self.token, headers=headers, read_seconds=read_seconds)
 
-    def _ask(self, method: str, path: str = "", body: Mapping[str, object] | None = None) -> Steps[Reply]:
-        return self.service.ask(self.service.request(method, self._path(path), token=self.token, body=body))
+    def _send(self, method: str, path: str = "", body: Mapping[str, object] | None = None) -> Steps[Reply]:
+        return self.service.send(self.service.request(method, self._path(path), token=self.token, body=body))
 
     def _path(self, path: str) -> str:
         return _address(self.address) + path

@@ -15,7 +15,17 @@ from tmpmaild.client.errors import TmpmaildError, UnexpectedMail
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
-from tmpmaild.client.transport import Action, Ask, CheckLoop, OpenStream, ReadStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.transport import (
+    Action,
+    CheckLoop,
+    OpenStream,
+    ReadStream,
+    Reply,
+    Request,
+    SendRequest,
+    Sleep,
+    Steps,
+)
 from tmpmaild.client.waiting import Pattern, Waiting
 
 T = TypeVar("T")
@@ -458,8 +468,8 @@ class Driver:
 
     def _carry_out(self, action: Action) -> Any:
         match action:
-            case Ask(request):
-                return self._ask(request)
+            case SendRequest(request):
+                return self._send_request(request)
             case OpenStream(request):
                 return self._open(request)
             case ReadStream(request):
@@ -469,7 +479,7 @@ class Driver:
             case CheckLoop():
                 return transport.blocks_loop(self._http)
 
-    def _ask(self, request: Request) -> Reply:
+    def _send_request(self, request: Request) -> Reply:
         try:
             response = self._send(request)
             with closing(response):

@@ -55,7 +55,7 @@ class Reply(Struct, frozen=True):
         return f"Reply({self.status} to {self.request})"
 
 
-class Ask(Struct, frozen=True):
+class SendRequest(Struct, frozen=True):
     """Send a request; the result is a ``Reply``."""
 
     request: Request
@@ -83,7 +83,7 @@ class CheckLoop(Struct, frozen=True):
     """Check whether the caller blocks an event loop; the result is a bool."""
 
 
-Action = Ask | OpenStream | ReadStream | Sleep | CheckLoop
+Action = SendRequest | OpenStream | ReadStream | Sleep | CheckLoop
 Steps: TypeAlias = Generator[Action, Any, T]
 
 

@@ -22,7 +22,7 @@ from tmpmaild.client.remote import (
     next_page_query,
     urlencoded,
 )
-from tmpmaild.client.transport import Ask, CheckLoop, Reply, Sleep, Steps
+from tmpmaild.client.transport import CheckLoop, Reply, SendRequest, Sleep, Steps
 
 T = TypeVar("T")
 
@@ -196,22 +196,22 @@ class Waiting(Generic[T]):
         self._clock = inbox.service.clock
         self._wanted = wanted
         self._goal = goal
-        self._asked = replace(wanted, has=tuple(dict.fromkeys((*wanted.has, *goal.has))))
+        self._requested = replace(wanted, has=tuple(dict.fromkeys((*wanted.has, *goal.has))))
         self._timeout_seconds = timeout_seconds
         self._deadline = self._clock() + max(timeout_seconds, 0)
         self._messages_at_once = 1 if goal is MAIL else MAX_PAGE
         self._longest_wait_seconds = _LONGEST_WAIT_SECONDS
         self._after = wanted.after
         self._seen: list[Message] = []
-        self._has_answered = False
+        self._has_responded = False
         self._reason = ""
-        self._trouble: errors.TmpmaildError | None = None
+        self._last_error: errors.TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
         """Wait until the goal is reached; return its result."""
         found = yield from self._found()
         if found is None:
-            raise (yield from self._timed_out()) from self._trouble
+            raise (yield from self._timed_out()) from self._last_error
         return found
 
     def ensure_none(self) -> Steps[None]:
@@ -224,13 +224,13 @@ class Waiting(Generic[T]):
                 f"{self._what('a message')} arrived at {self._place()} although none was expected within "
                 f"{self._timeout_seconds:g} s:{errors.listing(self._seen, with_text=True)}"
             )
-        if self._trouble is not None:
-            raise self._trouble
+        if self._last_error is not None:
+            raise self._last_error
 
     def _found(self) -> Steps[T | None]:
         """Send requests until the goal is reached; return None at the deadline."""
         while True:
-            found, pause_seconds = yield from self._ask()
+            found, pause_seconds = yield from self._poll()
             if found is not None:
                 return found
             if pause_seconds is None:
@@ -244,20 +244,20 @@ class Waiting(Generic[T]):
     def _left_seconds(self) -> float:
         return self._deadline - self._clock()
 
-    def _ask(self) -> Steps[tuple[T | None, float | None]]:
+    def _poll(self) -> Steps[tuple[T | None, float | None]]:
         """Send one request; return its result, and the number of seconds to pause before the next request, if any."""
         left_seconds = max(self._left_seconds(), 0)
         wait_seconds = math.ceil(min(self._longest_wait_seconds, max(left_seconds - _SLACK_SECONDS, 0)))
         read_seconds = min(wait_seconds + _GRACE_SECONDS, left_seconds + _LATE_SECONDS)
         started = self._clock()
         try:
-            reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
+            reply = yield SendRequest(self._inbox.list_request(self._query(wait_seconds), read_seconds))
             found = decoded(reply, MessageList)
-            self._has_answered = True
+            self._has_responded = True
             taken = yield from self._first_match(found.messages)
         except (*errors.TEMPORARY, errors.ServiceUnreachable) as error:
-            return None, self._after_trouble(error, self._clock() - started)
-        self._reason, self._trouble = found.reason or self._reason, None
+            return None, self._after_error(error, self._clock() - started)
+        self._reason, self._last_error = found.reason or self._reason, None
         if found.messages or (not wait_seconds and self._moved_on(reply)):
             return taken, None
         return None, max(_PAUSE_SECONDS - (self._clock() - started), 0)
@@ -265,7 +265,7 @@ class Waiting(Generic[T]):
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
         wait = {"wait": wait_seconds, "explain": "true"} if wait_seconds else {}
-        return urlencoded({**self._asked.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
+        return urlencoded({**self._requested.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
     def _first_match(self, messages: Sequence[Message]) -> Steps[T | None]:
         for message in messages:
@@ -281,7 +281,7 @@ class Waiting(Generic[T]):
         """Return a truncated message with its whole text, unless it has been deleted."""
         read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
         try:
-            reply = yield Ask(self._inbox.details_request(message.id, read_seconds))
+            reply = yield SendRequest(self._inbox.details_request(message.id, read_seconds))
             return replace(message, text=decoded(reply, Details).text, truncated=False)
         except errors.MessageNotFound:
             return message
@@ -294,15 +294,15 @@ class Waiting(Generic[T]):
         self._after = after
         return True
 
-    def _after_trouble(self, error: errors.Problem | errors.ServiceUnreachable, took_seconds: float) -> float:
-        self._trouble = error
+    def _after_error(self, error: errors.Problem | errors.ServiceUnreachable, took_seconds: float) -> float:
+        self._last_error = error
         if isinstance(error, errors.Problem):
             return error.retry_after_seconds or _PAUSE_SECONDS
         if isinstance(error, errors.ConnectionLost):
             # Most likely a proxy cut off a long request: use a shorter wait.
             shorter = max(int(took_seconds * 0.8), self._longest_wait_seconds // 8)
             self._longest_wait_seconds = min(shorter, self._longest_wait_seconds)
-        elif not self._has_answered:
+        elif not self._has_responded:
             raise error
         return max(_PAUSE_SECONDS - took_seconds, 0)
 
@@ -311,13 +311,13 @@ class Waiting(Generic[T]):
         after_it = " after it" if self._wanted.after else ""
         text = f"{self._what(count)} arrived at {self._place()} within {self._timeout_seconds:g} s"
         arrived = self._seen
-        if self._trouble is None and not self._asked.takes_any:
+        if self._last_error is None and not self._requested.takes_any:
             arrived = (yield from self._arrived()) or self._seen
         is_blocking = yield CheckLoop()
         if is_blocking:
             text += f"; {_BLOCKED}"
-        if self._trouble is not None:
-            text += f"; the last request failed: {self._trouble}"
+        if self._last_error is not None:
+            text += f"; the last request failed: {self._last_error}"
         elif reason := self._reason_for(arrived, only_refusals=is_blocking):
             text += f"; {errors.printable(reason, _MAX_REASON_CHARACTERS)}"
         elif not arrived:
@@ -375,8 +375,8 @@ class Waiting(Generic[T]):
         read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
         query = urlencoded({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
         try:
-            reply = yield Ask(self._inbox.list_request(query, read_seconds))
+            reply = yield SendRequest(self._inbox.list_request(query, read_seconds))
             return list(reversed(decoded(reply, MessageList).messages))
         except errors.TmpmaildError as error:
-            self._trouble = error
+            self._last_error = error
             return self._seen

@@ -82,15 +82,15 @@ class Clients:
 @contextmanager
 def clients(service: Service) -> Iterator[Clients]:
     """Open the clients of the session. Raises ValueError if the URL is not valid for a service."""
-    patience = _Patience(service.url)
+    rate_limit_warning = _RateLimitWarning(service.url)
     async_http = transport.opened(
         httpx2.AsyncClient,
         service.url,
         # No connection is kept alive, so each call may run in a different event loop.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
-        event_hooks={"response": [patience.look_later]},
+        event_hooks={"response": [rate_limit_warning.check_later]},
     )
-    with transport.opened(httpx2.Client, service.url, event_hooks={"response": [patience.look]}) as http:
+    with transport.opened(httpx2.Client, service.url, event_hooks={"response": [rate_limit_warning.check]}) as http:
         yield Clients(service, http, async_http)
 
 
@@ -141,14 +141,14 @@ def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[OpenedAllMail]
             _warn(f"the messages were not deleted: {error}")
 
 
-class _Patience:
+class _RateLimitWarning:
     """Warns once if the rate limit refuses a request, because the clients then wait, which makes tests slow."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._has_warned = False
 
-    def look(self, response: httpx2.Response) -> None:
+    def check(self, response: httpx2.Response) -> None:
         """Warn if the status of a response is 429."""
         if response.status_code == httpx2.codes.TOO_MANY_REQUESTS and not self._has_warned:
             self._has_warned = True
@@ -157,9 +157,9 @@ class _Patience:
                 "this machine to limits.exempt, or set rate_limit.requests_per_minute = 0"
             )
 
-    async def look_later(self, response: httpx2.Response) -> None:
-        """Do the same as ``look`` for the asynchronous client."""
-        self.look(response)
+    async def check_later(self, response: httpx2.Response) -> None:
+        """Do the same as ``check`` for the asynchronous client."""
+        self.check(response)
 
 
 def delete(inbox: Inbox) -> None:
