@@ -102,7 +102,7 @@ choosing(document.querySelector(".mail-head"), at("chosen"), list, {
   saveLabel: () => t(list.recipient ? "save-to-recipient" : "save-mail"),
   mayDelete: () => true,
   remove,
-  more: () => [list.found.length > 0 && { image: "bin", label: deleteLabel(), danger: true, act: deleteShown }],
+  more: () => [list.found.length > 0 && { image: "bin", danger: true, ...deletion() }],
 });
 const missing = h("div", { role: "alert" }); // explains why a message cannot be shown
 const trouble = h("div", { role: "status" });
@@ -174,20 +174,22 @@ function remove(ids) {
   if (hidden.length > 0) removals.add(ALL, ...hidden);
 }
 
-const isAllShown = () => !list.isFiltered && !list.recipient;
-const deleteLabel = () => (isAllShown() ? t("delete-all") : t("delete-shown", { n: list.isFiltered ? list.shown : mail.total(list.recipient) }));
+function removeAll() {
+  isRemoving = true;
+  removals.flush();
+  removals.add(mail.hideAll());
+  isRemoving = false;
+}
 
-// Delete the messages that the list shows: all messages, or the search results.
-const deleteShown = attempt(async () => {
-  if (isAllShown()) {
-    isRemoving = true;
-    removals.flush();
-    removals.add(mail.hideAll());
-    isRemoving = false;
-    return;
-  }
-  remove((await list.loadAll()).map(({ id }) => id));
-});
+// Return the menu item that deletes all messages or, during a search or for a recipient, the messages that the list
+// shows when the menu opens. Messages that arrive or are found later are not deleted.
+function deletion() {
+  const { found, isFiltered, recipient } = list;
+  if (!isFiltered && !recipient) return { label: t("delete-all"), act: removeAll };
+  const wanted = async () => (isFiltered ? found : list.loadAll(recipient, found[0].id));
+  const act = attempt(async () => remove((await wanted()).map(({ id }) => id)));
+  return { label: t("delete-shown", { n: isFiltered ? found.length : mail.total(recipient) }), act };
+}
 
 function restore(inbox, messages, error) {
   if (messages.length > 0) mail.restore(messages);

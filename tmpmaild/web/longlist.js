@@ -110,11 +110,11 @@ export class LongList extends List {
     this.refresh();
   }
 
-  // Load and return all messages that the list shows, or none if the search or the recipient has changed meanwhile.
-  async loadAll() {
-    const [recipient, filter] = [this.recipient, this.#filter];
+  // Load and return all messages to a recipient, up to the message with the id `upTo`.
+  async loadAll(recipient, upTo) {
     while (this.#mail.loadedFrom(recipient) !== "") await this.#mail.load(recipient);
-    return recipient === this.recipient && filter === this.#filter ? this.#found : [];
+    const isTo = toRecipient(recipient);
+    return this.#mail.messages.filter((message) => message.id <= upTo && isTo(message));
   }
 
   newer() {

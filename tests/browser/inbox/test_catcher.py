@@ -270,21 +270,65 @@ async def test_only_the_messages_shown_for_a_search_or_a_recipient_are_deleted(c
     assert catcher.subjects() == ["two"]
 
 
-async def test_nothing_is_deleted_if_the_search_changes_while_older_messages_are_loaded(catcher, catcher_tab, expect):
+async def open_deletion(tab, label):
+    """Open the menu with this item, and return the item."""
+    await tab.button("All messages").click()
+    item = tab.page.get_by_role("menuitem", name=label, exact=True)
+    await item.wait_for()
+    return item
+
+
+async def test_a_message_that_is_found_after_the_menu_was_opened_is_not_deleted(catcher, catcher_tab):
+    catcher.send("first hit", "other")
+    tab = await catcher_tab()
+    await tab.page.get_by_role("searchbox", name="Search all messages").fill("hit")
+    await tab.until_subjects("first hit")
+    item = await open_deletion(tab, "Delete the message shown")
+    catcher.send("second hit")
+    await tab.until_subjects("second hit", "first hit")
+    await item.click()
+    await tab.until_subjects("second hit")
+    async with tab.expect_deletions():
+        await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
+    assert catcher.subjects() == ["second hit", "other"]
+
+
+async def test_during_a_search_only_the_messages_shown_are_deleted_even_if_more_are_still_being_loaded(
+    catcher, catcher_tab
+):
     catcher.send("old", *(f"new {number}" for number in range(101)))
     tab = await catcher_tab()
     search = tab.page.get_by_role("searchbox", name="Search all messages")
     async with tab.held("**/messages?*before=*"):
         async with tab.page.expect_request("**/messages?*before=*"):
             await search.fill("subject:new")
-        await tab.button("All messages").click()
-        await tab.page.get_by_role("menuitem", name=re.compile("^Delete the .* shown")).click()
-        await search.fill("subject:old")
-    await tab.until_subjects("old")
-    await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
-    await search.fill("")
-    await expect(tab.heading("102 messages")).to_be_visible()
-    assert len(catcher.request("messages?limit=100")["messages"]) == 100
+        await (await open_deletion(tab, "Delete the 100 messages shown")).click()
+        await tab.until_subjects()
+        await search.fill("")
+    await tab.until_subjects("new 0", "old")
+    async with tab.expect_deletions():
+        await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
+    assert catcher.subjects() == ["new 0", "old"]
+
+
+async def test_messages_to_a_recipient_are_deleted_including_unloaded_ones_but_not_those_that_arrive_meanwhile(
+    catcher, catcher_tab, expect
+):
+    catcher.send("for anna")
+    catcher.deliver_octets("bob@shop.example", *[b"Subject: for bob\r\n\r\nText\r\n"] * 120)
+    tab = await catcher_tab()
+    await choose_recipient(tab, re.compile("bob@shop.example"))
+    await expect(tab.heading("120 messages")).to_be_visible()
+    async with tab.held("**/messages?*before=*"):
+        async with tab.page.expect_request("**/messages?*before=*"):
+            await (await open_deletion(tab, "Delete the 120 messages shown")).click()
+        catcher.send("late", to=["bob@shop.example"])
+        await expect(tab.rows.first).to_contain_text("late")
+        await choose_recipient(tab, "All recipients")
+    await tab.until_subjects("late", "for anna")
+    async with tab.expect_deletions(2):
+        await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
+    assert catcher.subjects() == ["late", "for anna"]
 
 
 async def test_a_failed_deletion_is_reported_and_the_messages_reappear(catcher, catcher_tab, expect):
