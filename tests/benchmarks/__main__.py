@@ -1,8 +1,9 @@
 """``make bench``: measure our memory usage, and our speed in alternation with bare libraries.
 
 Absolute figures vary with the machine and its load, so compare the ratios. ``ARGS="reading memory"`` runs only the
-parts ``reading`` and ``memory``. Three parts run only on request: ``ARGS=scale`` takes a few minutes and a few
-gigabytes, ``ARGS=nodes`` needs PostgreSQL, and ``ARGS=costs`` needs a loopback interface that no other program uses.
+parts ``reading`` and ``memory``. Four parts run only on request: ``ARGS=scale`` takes a few minutes and a few
+gigabytes, ``ARGS=nodes`` needs PostgreSQL, ``ARGS=costs`` needs a loopback interface that no other program uses, and
+``ARGS=catchers`` needs MailDev.
 """
 
 import os

@@ -1,9 +1,9 @@
 """``make proof WHAT=attack``: attack the real daemon, and measure its memory and the delays for honest clients.
 
-``python tests/benchmarks/attacks.py [NUMBER …]`` runs all attacks, or only the attacks whose number starts with an
-argument, each on a fresh daemon. The exit code is 1 if any measurement exceeds its bound. ``attackers.py`` defines the
-attacks. During the attacks that try to delay other clients (numbers 13a to 13z), five honest clients repeatedly send
-messages, list new messages, and read a view and a large response.
+``python tests/benchmarks/attacks.py [NUMBER …]`` runs all attacks, or only those given by their numbers, such as ``13a``,
+or ``13`` for all from 13a to 13z. Each attack gets a fresh daemon. The exit code is 1 if any measurement exceeds its
+bound. ``attackers.py`` defines the attacks. During the attacks that try to delay other clients (numbers 13a to 13z),
+five honest clients repeatedly send messages, list new messages, and read a view and a large response.
 """
 
 import http.client

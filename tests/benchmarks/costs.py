@@ -39,7 +39,7 @@ def _speak_of_mail(ours):
     before = _used(ours)
     command = smtp_source(ours, MAILS, SENDERS, size_bytes=MAIL_BYTES, recipient=made["address"])
     subprocess.run(command, check=True)
-    _print(f"a mail of {MAIL_BYTES} octets on a connection of its own", before, _used(ours), MAILS)
+    _print(f"a message of {MAIL_BYTES} bytes on its own connection", before, _used(ours), MAILS)
     before = _used(ours)
     token = {"Authorization": f"Bearer {made['token']}"}
     urllib.request.urlopen(
@@ -61,7 +61,7 @@ def _speak_of_requests(ours):
     before = _used(ours)
     for address in addresses:
         ask("GET", f"/api/v1/addresses/{address}/messages")
-    _print("listing its mail", before, _used(ours), ADDRESSES)
+    _print("listing its messages", before, _used(ours), ADDRESSES)
     with ExitStack() as opened:
         before, resident = _used(ours), ours.resident_mib()
         streams = [opened.enter_context(_opened_stream(ours, address)) for address in addresses]

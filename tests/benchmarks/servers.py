@@ -17,7 +17,7 @@ MAIL_BYTES = 2048
 
 
 class Server:
-    """A child process that prints its port, or a banner with its ports, when it is ready."""
+    """A server in a child process; its standard output is a pipe."""
 
     def __init__(self, command, **options):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)

@@ -23,7 +23,7 @@ def test_no_line_is_wider_than_allowed(text, columns):
 
 
 @given(TEXTS, COLUMNS)
-def test_wrapping_loses_no_more_than_spaces(text, columns):
+def test_wrapping_loses_only_spaces(text, columns):
     assert "".join(wrapped(text, columns)).replace(" ", "") == text.replace(" ", "")
 
 

@@ -326,7 +326,7 @@ def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected
     assert levels(machine.check_certificate(config, hostname, time.time() + days * DAY)) == expected
 
 
-def test_without_a_certificate_mail_arrives_in_clear_text():
+def test_a_missing_certificate_is_reported():
     assert levels(machine.check_certificate(Config(), "mx.example.org")) == ["warning"]
     assert machine.leaf(Config()) is machine.leaf(Config(smtp=Smtp(tls_certificate="/nowhere.pem"))) is None
 
@@ -420,7 +420,7 @@ def test_a_wildcard_has_its_own_records_and_addresses_are_those_of_smtp_or_a_com
 # The report
 
 
-def test_a_line_for_each_result_without_control_characters_and_a_summary():
+def test_the_report_has_a_line_for_each_result_without_control_characters_and_a_summary():
     found = [ok("a", "fine"), warning("b", "odd\x1b[31m", "do"), problem("c", "bad")]
     assert results.as_text(found, []).splitlines() == [
         "ok       a: fine",
@@ -558,7 +558,7 @@ def test_a_missing_dnspython_is_reported_with_the_package_to_install():
     assert done.stderr == f"tmpmaild: --dns needs dnspython: {sys.executable} -m pip install dnspython\n"
 
 
-def test_a_python_or_libc_that_was_never_tested_is_reported_in_one_line():
+def test_a_python_or_libc_that_was_never_tested_is_reported():
     assert list(machine.tried(13, "glibc")) == []
     assert levels(machine.tried(machine.PYTHONS[-1] + 1, "")) == ["warning", "warning"]
     classifiers = re.findall(r'Python :: 3\.(\d+)"', (Path(__file__).parents[2] / "pyproject.toml").read_text())

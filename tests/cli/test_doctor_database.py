@@ -91,7 +91,7 @@ def test_purge_block_and_postmaster_work(daemon, run):
     assert run("postmaster", line.split()[0]).stdout.endswith("Hello\n")
 
 
-def test_a_backup_names_two_pg_dump_commands_that_both_work(cluster, daemon, run, tmp_path):
+def test_backup_and_restore_name_commands_of_postgresql_that_work(cluster, daemon, run, tmp_path):
     file = tmp_path / "a copy"
     done = run("backup", file)
     assert (done.returncode, done.stdout, file.exists()) == (1, "", False)
@@ -157,7 +157,7 @@ def test_doctor_explains_why_a_daemon_would_not_start(run, cluster, tmp_path):
         assert "secret" not in done.stdout + done.stderr
 
 
-def test_a_corrected_password_file_solves_a_wrong_password():
+def test_the_advice_for_a_refused_connection_names_the_setting_to_correct():
     refused = 'storage.url: 127.0.0.1:5432/mail: password authentication failed for user "tmpmaild"'
     assert "storage.password_file" in database.at_fault(refused)
     assert database.at_fault("/none (storage.password_file): cannot be read: No such file") == "this setting"

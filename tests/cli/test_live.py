@@ -382,7 +382,7 @@ INVALID = b'{"code": "invalid-request", "detail": "Wrong.", "errors": [{"pointer
         ((422, {}, INVALID), "new: missing (422 invalid-request)"),
     ],
 )
-def test_an_error_unrelated_to_options_is_one_line(call, scripted, answer, said):
+def test_an_error_unrelated_to_options_is_reported_in_one_line(call, scripted, answer, said):
     done = call("new", "--server", scripted(answer))
     assert (done.exit_code, done.stdout, done.stderr) == (4, "", f"tmpmaild: {said}\n")
 
@@ -394,7 +394,7 @@ def test_a_wrong_url_is_reported_with_its_variable(call):
 
 
 @pytest.mark.parametrize("arguments", [["new"], ["watch", "a@mail.example.com"]])
-def test_an_unreachable_service_is_one_line(call, arguments):
+def test_an_unreachable_service_is_reported_in_one_line(call, arguments):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     done = call(*arguments, "--server", f"http://127.0.0.1:{port}")

@@ -138,7 +138,7 @@ def test_its_limits_are_existing_settings():
         configfile.load(Path("/dev/null"), {}, {"smtp.nonsense": 1})
 
 
-def test_a_temporary_database_is_in_a_file():
+def test_a_temporary_database_with_a_database_server_is_an_error():
     environ = daemons.environment(TMPMAILD_CONFIG="/dev/null", TMPMAILD_STORAGE__URL="postgresql://me@db/mail")
     done = warm.run(["serve", "--temporary"], env=environ)
     assert (done.returncode, "but storage.url is set" in done.stderr) == (1, True)

@@ -227,7 +227,7 @@ def test_wrong_arguments_are_wrong_usage(run, command, arguments):
 @pytest.mark.parametrize(
     "arguments", [["inboxes"], ["purge", "--all", "--yes"], ["purge", "--client", "2001:db8::/64"]]
 )
-def test_without_a_service_a_command_is_one_line(run, arguments):
+def test_the_error_of_a_command_without_a_service_is_one_line(run, arguments):
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (4, "")
     assert done.stderr.startswith("tmpmaild: no service is listening at ")

@@ -83,7 +83,7 @@ async def test_the_body_is_complete_however_long_it_is(box):
     assert box.run(message_id).stdout.count("0123456789\n") == 500_000
 
 
-async def test_raw_is_the_source_to_the_octet(box):
+async def test_raw_prints_the_trace_fields_and_the_unchanged_source(box):
     octets = bytes(range(256)) + b"\r\n"
     async with box.open() as storage:
         message_id = await box.deliver(storage, octets, "ada@mail.example.com", "Abuse@mail.example.com")

@@ -71,7 +71,7 @@ def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="requires a file that can be opened but not read")
-def test_a_file_that_cannot_be_read_is_one_line(call, smtp):
+def test_a_file_that_cannot_be_read_is_reported_in_one_line(call, smtp):
     done = call("send", "a@mail.example.com", "/proc/self/mem", "--server", smtp)
     assert (done.exit_code, done.stderr) == (1, "tmpmaild: /proc/self/mem: cannot be read: Input/output error\n")
 

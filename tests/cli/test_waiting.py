@@ -186,7 +186,7 @@ def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_
     )
 
 
-def test_another_server_is_one_line(call, scripted):
+def test_another_server_is_reported_in_one_line(call, scripted):
     url = scripted((200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>"))
     done = call("wait", "a@mail.example.com", "--server", url)
     assert (done.exit_code, one_line(done)) == (

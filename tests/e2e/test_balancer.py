@@ -1,4 +1,4 @@
-"""SMTP through HAProxy: the daemon sees the real client's address, and HAProxy's own health checks succeed."""
+"""SMTP through HAProxy and nginx: the daemon sees the real client's address. HAProxy's health checks succeed."""
 
 import signal
 import smtplib

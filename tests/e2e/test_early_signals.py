@@ -1,4 +1,7 @@
-"""Signals that arrive before the daemon is ready: it survives SIGHUP, and exits with 0 on SIGTERM and SIGINT."""
+"""Signals that arrive before the daemon is ready: it survives SIGHUP, and exits with 0 on SIGTERM and SIGINT.
+
+A catcher and a service for tests end instead if SIGHUP arrives while their modules are loaded.
+"""
 
 import signal
 import sqlite3

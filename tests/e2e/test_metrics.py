@@ -57,7 +57,7 @@ def samples(url):
     }
 
 
-def test_the_metrics_reflect_a_day_of_use(daemon, operator_url):
+def test_the_metrics_reflect_what_happened(daemon, operator_url):
     address = daemon.create()
     daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):

@@ -1,4 +1,4 @@
-"""When run as root, every command switches to the owner of the database folder before opening a file."""
+"""When run as root, every command switches to the owner of the database folder before opening the database."""
 
 import json
 import os

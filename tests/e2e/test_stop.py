@@ -21,7 +21,7 @@ def ask(daemon, target):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_sends_a_reply_to_every_connected_client(start, number):
+def test_a_stop_ends_the_connections_of_all_clients_properly(start, number):
     daemon = start()
     idle, idle_lines = connect(daemon.smtp_port)
     assert idle_lines.readline().startswith(b"220 ")

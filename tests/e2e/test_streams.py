@@ -14,7 +14,7 @@ CLOSED = [">&- 2>&-", "<&- >&-", "<&- 2>&-", "<&- >&- 2>&-"]
 
 @pytest.mark.cold
 @pytest.mark.parametrize("redirection", [*CLOSED, ">/dev/full", ">/dev/full 2>/dev/full"])
-def test_it_serves_and_stops_in_order(tmp_path, command, redirection):
+def test_the_service_runs_and_stops_normally(tmp_path, command, redirection):
     shell = ["sh", "-c", f'exec "$0" "$@" {redirection}', *SERVE]
     streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(shell, cwd=tmp_path, env=environment(**FREE_PORTS), **streams) as process:

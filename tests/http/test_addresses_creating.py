@@ -105,7 +105,7 @@ async def test_every_wrong_type_is_reported_at_once(client):
     ]
 
 
-async def test_a_reserved_name_is_invalid(client, subtests):
+async def test_a_reserved_or_malformed_name_is_invalid(client, subtests):
     for local_part in [
         "postmaster",
         "Abuse",

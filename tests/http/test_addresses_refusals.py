@@ -4,7 +4,7 @@ import pytest
 from services import rules
 
 
-async def test_they_are_listed_oldest_first_with_the_time(open_world, clock):
+async def test_refusals_are_listed_oldest_first_with_the_time(open_world, clock):
     async with open_world(keep_refusals=True) as world:
         world.service.refusals.add("192.0.2.7", "RCPT TO:<no-one@mail.example.com>", "550 5.1.1 No such address here")
         clock.now_ms += 1500
@@ -20,7 +20,7 @@ async def test_they_are_listed_oldest_first_with_the_time(open_world, clock):
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-async def test_a_reload_turns_it_on_and_off(open_world, wanted):
+async def test_a_reload_turns_the_list_on_and_off(open_world, wanted):
     async with open_world(keep_refusals=not wanted) as world:
         world.service.refusals.add("192.0.2.7", "AUTH", "502 5.5.1 Command not implemented")
         answers = [await world.client().get("/api/v1/refusals")]

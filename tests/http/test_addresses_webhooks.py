@@ -193,7 +193,7 @@ async def test_a_secret_that_a_client_chooses_is_ignored(client):
     assert without_secret(created["webhook"]) == SHOWN
 
 
-async def test_verdicts_are_reported_if_senders_are_checked(open_world):
+async def test_a_webhook_for_verdicts_is_accepted_if_senders_are_checked(open_world):
     async with open_world(webhooks=tuple(map(parse_rule, ALLOW)), check=lambda *_: None) as world:
         created = await world.client().create(webhook=WEBHOOK | {"events": ["verdict"]})
         assert created["webhook"]["events"] == ["verdict"]

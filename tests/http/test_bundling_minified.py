@@ -1,4 +1,4 @@
-"""Minifying scripts and styles preserves their meaning: a JavaScript parser and a browser see no difference."""
+"""Minifying preserves the meaning of scripts and styles. ``tests/browser/test_served_files.py`` covers browsers."""
 
 import json
 import subprocess

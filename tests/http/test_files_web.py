@@ -98,7 +98,7 @@ def test_a_script_names_no_other_host_and_loads_only_with_fetch():
     assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js", "worker.js"]
 
 
-def test_the_page_waits_longer_than_a_heartbeat_and_notices_a_silent_line_within_ten_seconds():
+def test_the_page_waits_longer_than_a_heartbeat_and_notices_a_silent_connection_within_ten_seconds():
     [silence] = re.findall(r"silenceMs: ([\d_]+)", TEXTS["following.js"])
     assert 1000 * streams.HEARTBEAT_SECONDS + 1000 < int(silence) <= 10_000
 

@@ -135,7 +135,7 @@ async def test_an_offer_to_switch_protocols_is_ignored(served, upgrade):
     await served.drained()
 
 
-async def test_a_refusal_names_the_host_the_length_the_method_or_the_version(served, subtests):
+async def test_an_invalid_host_length_method_or_version_is_refused_with_its_status(served, subtests):
     for octets, status in [
         (LAST.replace(b"GET /", b"GET http://user@x/"), b"400"),
         (LAST.replace(b"GET /", b"GET http:///"), b"400"),

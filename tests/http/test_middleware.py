@@ -199,7 +199,7 @@ async def no_content(scope, receive, send):
 
 @pytest.fixture
 def forward(client):
-    """Return a function that sends X-Forwarded-For from a peer, past proxies in 10.0.0.0/8 and exempt 192.168.0.0/16."""
+    """Return a function that sends X-Forwarded-For from a peer: 10.0.0.0/8 are proxies, 192.168.0.0/16 is exempt."""
     app = Middleware(
         no_content,
         problems=Problems(""),

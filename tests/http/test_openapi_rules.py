@@ -1,6 +1,6 @@
-"""Check the description against the standard and the rules of public linters, with the linters' rule names.
+"""Check the description against the standard and the rules of a public linter.
 
-The names are those of Spectral's ruleset ``spectral:oas``, limited to rules about a whole OpenAPI 3 document.
+The rules and their names are from Spectral's ruleset ``spectral:oas``: those about a whole OpenAPI 3 document.
 """
 
 import json

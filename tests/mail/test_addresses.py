@@ -619,7 +619,7 @@ def test_a_random_local_part_has_twelve_unambiguous_characters(generator):
     assert check_local_part(name) == name
 
 
-def test_random_local_parts_come_from_the_given_source_and_are_never_abuse():
+def test_random_local_parts_come_from_the_given_source_and_abuse_without_a_domain_is_not_the_operator():
     assert random_local_part(random.Random(1).choice) == random_local_part(random.Random(1).choice)
     assert random_local_part(secrets.choice) != random_local_part(secrets.choice)
     assert not is_operator(Mailbox("abuse", ""), OURS)

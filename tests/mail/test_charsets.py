@@ -178,7 +178,7 @@ def test_bytes_that_make_a_codec_fail_internally_are_still_decoded():
     st.lists(st.sampled_from([b"a", "é".encode(), "€".encode(), "\U0001f600".encode(), b"\xc3", b"\x80"])),
     st.integers(1, 5),
 )
-def test_a_text_is_utf_8_wherever_a_step_ends(pieces, step_bytes):
+def test_whether_a_text_is_utf_8_does_not_depend_on_the_steps(pieces, step_bytes):
     octets = b"".join(pieces)
     whole = charsets.is_utf8(octets)
     with pytest.MonkeyPatch.context() as patch:

@@ -61,6 +61,6 @@ def test_an_element_is_hidden_by_a_value_that_hides_in_its_place(name, style, is
         ("b", "color:#eee", ""),
     ],
 )
-def test_text_directly_after_a_tag_is_invisible(name, style, blank):
+def test_text_directly_after_a_tag_may_be_invisible(name, style, blank):
     values = in_style(style)
     assert invisible_text(name, values, values.get("color", ""), on_white=True) == blank

@@ -72,7 +72,7 @@ def test_a_long_text_is_decoded_like_a_short_text(piece):
         ("&notit;", "\u00acit;"),
     ],
 )
-def test_an_ampersand_in_an_address_that_could_start_a_name_is_kept_as_in_a_browser(written, meant):
+def test_an_ampersand_in_a_url_that_could_start_a_name_is_kept_as_in_a_browser(written, meant):
     assert attributes_of(f'href="{written}"') == {"href": written if meant is None else meant}
 
 

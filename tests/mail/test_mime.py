@@ -237,7 +237,7 @@ def ordinary_seconds():
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
+def test_the_cost_of_a_bomb_has_a_bound(name, ordinary_seconds):
     start, piece, times, warning = BOMBS[name]
     raw = start + piece * times
     mails = []
@@ -250,7 +250,7 @@ def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
 @pytest.mark.parametrize(
     ("charset", "piece"), [("euc-jp", b"\xad\xa1\xff"), ("iso-2022-jp", b"\x1b$B-!\x1b(B\xff"), ("euc-jp", b"\xa4\xff")]
 )
-def test_many_broken_texts_in_japanese_cost_little_more_than_ordinary_mail(charset, piece, ordinary_seconds):
+def test_the_cost_of_many_broken_texts_in_japanese_has_a_bound(charset, piece, ordinary_seconds):
     """Each text is short enough to be decoded in detail, but together the texts are too long."""
     part = b"--x\nContent-Type: text/plain; charset=%b\n\n%b\n" % (charset.encode(), piece * (2500 // len(piece)))
     assert_within(TIMES_ORDINARY * ordinary_seconds, mime.parse, MIXED + part * 900 + b"--x--\n")

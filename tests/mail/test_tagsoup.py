@@ -82,11 +82,11 @@ def test_formatting_open_at_once_has_a_bound_in_each_cell_and_so_has_the_markup(
 
 
 @pytest.mark.parametrize("between", ["<p>", "<li>", "</div><div>", "<div><p>", "</p>", "</div></div>"])
-def test_formatting_counts_on_behind_the_blocks_that_end_around_it(between):
+def test_formatting_still_counts_after_the_blocks_around_it_have_ended(between):
     assert repaired(f"x<b>{between}" * 20 + "y").rpartition("x")[2].count("<b>") <= MAX_FORMATTING + 1
 
 
-def test_formatting_ends_where_its_own_end_tags_reach_all_blocks_and_not_early():
+def test_formatting_ends_at_its_own_end_tags_and_not_earlier():
     assert repaired("<b>" * 9 + "x" + "</b>" * 8 + "y</b>").endswith("y</b>")
     soup = ("<b>" + "<div>" * 9 + "</b>" + "</div>" * 9) * 20 + "x"
     assert repaired(soup).partition("x")[2] == "</b>" * MAX_FORMATTING

@@ -1,4 +1,4 @@
-"""The trace fields that precede a message (RFC 5321 §4.4), and the first line of an mbox entry."""
+"""The trace fields that precede a message (RFC 5321 §4.4)."""
 
 import email
 import re
@@ -150,6 +150,3 @@ def test_any_envelope_gives_two_fields_and_leaves_the_message_unchanged(paths, c
     assert max(map(len, lines)) < 998
     assert not re.search(rb"[\r\n\0]", b"".join(lines))
     above.decode()
-
-
-# Entries of an mbox, read back with Python's ``mailbox``

@@ -27,7 +27,7 @@ def test_a_token_keeps_a_last_character_that_may_be_its_own(last):
 
 @pytest.mark.parametrize("mark", ["*", "**", "_", "__", "~~", "***"])
 @pytest.mark.parametrize("text", ["{}", "{}Reset: ", "see {}this, or ", "{}one{} and {}", "({}"])
-def test_emphasis_that_is_opened_before_an_address_is_closed_behind_it(mark, text):
+def test_emphasis_that_is_opened_before_a_url_is_closed_after_it(mark, text):
     assert found(text.replace("{}", mark) + TOKEN + mark) == [TOKEN]
     assert found(text.replace("{}", mark) + TOKEN + mark[0] + mark) == [TOKEN + mark[0]]
 
@@ -37,11 +37,11 @@ def test_emphasis_that_is_opened_before_an_address_is_closed_behind_it(mark, tex
     ["* ", "2 * 3, ", "snake_case ", "_one_ ", "*\n", "https://x.example/_next/ and ", "~~old~~ ", "**Reset** "],
 )
 @pytest.mark.parametrize("mark", "*_~")
-def test_a_mark_without_an_opening_mark_belongs_to_the_address(before, mark):
+def test_a_mark_without_an_opening_mark_belongs_to_the_url(before, mark):
     assert found(f"{before}{TOKEN}{mark}")[-1] == f"{TOKEN}{mark}"
 
 
-def test_emphasis_around_two_addresses_ends_after_the_second():
+def test_emphasis_around_two_urls_ends_after_the_second():
     assert found(f"_Open {TOKEN}_ or https://x.example/_") == [f"{TOKEN}", "https://x.example/_"]
     assert found(f"_Open {TOKEN}/a_b or https://x.example/a_") == [f"{TOKEN}/a_b", "https://x.example/a"]
 
@@ -51,7 +51,7 @@ LONG = "https://x.example/index.php?action=register;sa=activate;u=1;code=V1StGXR
 
 @pytest.mark.parametrize("rest", ["jdHi6B", "jdHi6B" * 11 + "\nmyT", "j" * 90 + "\n" + "d" * 60 + "\nH"])
 @pytest.mark.parametrize("around", ["<{}>", "<{}>.", "Confirm: <{}> now", "a <b> <{}>"])
-def test_an_address_in_angle_brackets_continues_after_a_long_line(rest, around):
+def test_a_url_in_angle_brackets_continues_after_a_long_line(rest, around):
     """RFC 3986, appendix C: line breaks added to a long URL are ignored."""
     (address,) = found(around.format(f"{LONG}\n{rest}"))
     assert urls.joined(address) == LONG + rest.replace("\n", "")
@@ -60,7 +60,7 @@ def test_an_address_in_angle_brackets_continues_after_a_long_line(rest, around):
 @pytest.mark.parametrize(
     "text", [f"{LONG}\njdHi6B>", f"<{LONG}\n jdHi6B>", f"<{LONG}\njdHi6B", f"<{LONG}\n\njdHi6B>", f"<{LONG}\n<jdHi6B>"]
 )
-def test_a_line_break_of_the_author_ends_an_address(text):
+def test_a_line_break_of_the_author_ends_a_url(text):
     assert found(text) == [LONG]
     assert found("<https://x.example/a\nnext>") == ["https://x.example/a"]
 
@@ -68,7 +68,7 @@ def test_a_line_break_of_the_author_ends_an_address(text):
 @pytest.mark.parametrize(
     "piece", ["<" + LONG + "\n", LONG + "\n", "<" + LONG + "\n" + "a" * 60 + "\n", "a" * 60 + "\n"]
 )
-def test_looking_for_broken_addresses_takes_linear_time(piece):
+def test_looking_for_broken_urls_takes_linear_time(piece):
     assert_linear(lambda text: list(urls.occurrences("<" + LONG + text)), piece * (200_000 // len(piece)))
 
 
@@ -81,7 +81,7 @@ PUNCTUATION = [
 ]
 
 
-def test_punctuation_symbols_spaces_and_invisible_characters_of_all_scripts_end_an_address():
+def test_punctuation_symbols_spaces_and_invisible_characters_of_all_scripts_end_a_url():
     """The general categories P, S, Z, Cc and Cf, except for connectors, which continue identifiers (UAX #31)."""
     assert len(PUNCTUATION) > 5000
     wrong = [hex(ord(one)) for one in PUNCTUATION if found(f"Open {TOKEN}{one} now") != [TOKEN]]
@@ -116,12 +116,12 @@ def test_punctuation_symbols_spaces_and_invisible_characters_of_all_scripts_end_
         *("\u200c\u0631\u0627", "\u200d", "👈", "→"),
     ],
 )
-def test_text_after_an_address_in_a_sentence_is_excluded(behind):
+def test_text_after_a_url_in_a_sentence_is_excluded(behind):
     assert found(f"{TOKEN}{behind}") == found(f"{TOKEN}{behind} more") == [TOKEN]
 
 
 @pytest.mark.parametrize("behind", ["をクリック", "请点击", "를 누르세요", "คลิก", "ກົດ", "ကိုနှိပ်", "ចុច"])
-def test_a_word_of_a_script_without_spaces_ends_an_address(behind):
+def test_a_word_of_a_script_without_spaces_ends_a_url(behind):
     assert found(f"{TOKEN}{behind}") == [TOKEN]
     assert found(f"https://x.example{behind}") == ["https://x.example"]
 
@@ -153,7 +153,7 @@ def test_a_word_of_a_script_without_spaces_ends_an_address(behind):
 @pytest.mark.parametrize(
     "around", ["{}", "see {}.", "({})", "「{}」", "[x]({})", "{}،", "\u2066{}\u2069", "<{}>", "“{}”, so"]
 )
-def test_an_address_is_found_completely(address, around):
+def test_a_url_is_found_completely(address, around):
     assert found(around.format(address)) == [address]
 
 
@@ -172,7 +172,7 @@ def test_an_address_is_found_completely(address, around):
         ("ftp://x.example mailto:a@x.example www.x.example", []),
     ],
 )
-def test_brackets_and_hosts_bound_an_address(text, addresses):
+def test_brackets_and_hosts_delimit_a_url(text, addresses):
     assert found(text) == addresses
 
 
@@ -185,12 +185,12 @@ PIECES = [
 @pytest.mark.parametrize(
     "piece", [*PIECES, "https://)", "https://例", "_https://x ", "<https://", "https://x/l·", "*https://x_"]
 )
-def test_addresses_are_found_in_linear_time(piece):
+def test_urls_are_found_in_linear_time(piece):
     assert_linear(lambda text: list(urls.occurrences(text)), piece * (64 * 1024 // len(piece)))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60))
-def test_addresses_do_not_overlap_and_begin_with_their_scheme(text):
+def test_urls_do_not_overlap_and_begin_with_their_scheme(text):
     last = 0
     for start, end in urls.occurrences(text):
         assert last <= start < end <= len(text)
@@ -222,7 +222,7 @@ def test_a_reference_leads_where_a_browser_would_go(base, reference, address):
 @pytest.mark.parametrize(
     "reference", ["", "#top", "javascript:alert(1)", "mailto:a@x.example", "data:,x", "cid:1", "//["]
 )
-def test_a_reference_to_anything_but_a_web_page_gives_no_address(reference):
+def test_a_reference_to_anything_but_a_web_page_gives_no_url(reference):
     assert urls.resolve("https://x.example/", reference) == ""
     assert urls.resolve("", f"{reference}x/y") == ""
 
@@ -238,5 +238,5 @@ def test_a_reference_to_anything_but_a_web_page_gives_no_address(reference):
         ("<title><base href=https://x.example/></title>", ""),
     ],
 )
-def test_the_first_base_with_an_address_counts(html, base):
+def test_the_first_base_with_a_url_counts(html, base):
     assert urls.base_of(tokens(html, Budget())) == base

@@ -28,7 +28,7 @@ def test_a_cell_spans_less_than_a_hundred(value, stays):
 
 
 @pytest.mark.parametrize("address", ["https://x.example/", "HTTP://x.example/?a=1", "mailto:a@x.example?subject=b c"])
-def test_web_and_mail_addresses_are_kept(address):
+def test_http_and_mailto_urls_are_kept(address):
     assert link(address) == address
     assert link(f" \x01\n{address}\t ") == address
 
@@ -40,7 +40,7 @@ def test_web_and_mail_addresses_are_kept(address):
         "\x7fhttps://x",
     ],
 )
-def test_other_addresses_are_removed(address):
+def test_other_urls_are_removed(address):
     assert link(address) == ""
 
 

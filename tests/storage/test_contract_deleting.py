@@ -274,7 +274,7 @@ async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_al
         assert await left(engine) == []
 
 
-async def test_two_simultaneous_deletes_count_each_message_once(engine):
+async def test_simultaneous_deletes_count_each_message_once(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox) for _ in range(20)]
     ways = [*(engine.delete(inbox, stored[7]) for _ in range(2)), delete(engine, inbox, up_to=stored[9])]

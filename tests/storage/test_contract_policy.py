@@ -33,7 +33,7 @@ async def test_a_domain_that_is_left_out_is_kept_until_the_time_given_at_that_ch
     assert await serve(engine, "one.test", until_ms=engine.clock() + DAY_MS) == {}
 
 
-async def test_it_is_kept_as_long_as_an_inbox_lives(engine):
+async def test_a_domain_is_kept_as_long_as_its_inboxes_live(engine):
     await serve(engine, "mail.example.com")
     inbox = await engine.inbox("ada", lifetime_ms=5000)
     await engine.move(await engine.inbox("bob"), inbox.expires_at_ms + 4000)

@@ -125,7 +125,7 @@ async def test_a_webhook_is_leased_to_only_one_of_its_readers(engine):
     assert (await engine.storage.read_webhook(inbox.id)).state == stored.state
 
 
-async def test_webhooks_that_are_leased_in_parallel_have_each_their_own_lease(engine):
+async def test_webhooks_leased_in_parallel_each_get_their_own_lease(engine):
     """A webhook that is already leased keeps its lease, even if a second daemon requests a later time."""
     inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
     stored = [await _set(engine, inbox) for inbox in inboxes]

@@ -52,7 +52,7 @@ def test_a_wal_of_any_length_is_overwritten_to_its_end_without_changing_the_data
 def test_a_wal_that_was_once_longer_is_overwritten_to_its_old_end(path, connection):
     fill(connection, 500)
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-    fill(connection, 3, b"later")  # count from the start of the WAL; SQLite must not truncate the rest
+    fill(connection, 3, b"later")  # written at the start of the WAL; SQLite must not truncate the rest
     assert SECRET in paths.wal_of(path).read_bytes()
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
     wal.overwrite_wal(connection)

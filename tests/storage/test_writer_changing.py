@@ -36,7 +36,7 @@ async def test_a_delete_that_fails_undoes_all_of_it_and_keeps_the_cap(engine, pa
     assert ((await engine.find("ada")).message_count, pages(engine)) == (1, before)
 
 
-async def test_large_deletes_are_committed_a_few_at_a_time(engine):
+async def test_deletes_are_committed_a_few_at_a_time(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox) for _ in range(20)]
     statements = []

@@ -284,7 +284,7 @@ def test_the_service_is_ready_within_two_seconds_after_a_lock_is_released(machin
         assert holder.stdout.readline() == "locked\n"
         machine.python(READY, "503")
     seconds = float(machine.python(READY, "200"))
-    figure("ready again after another process gave the database free", f"{seconds:.1f} s", "2 s")
+    figure("ready again after another process released the database", f"{seconds:.1f} s", "2 s")
     assert seconds < 10  # five times the target, because the machine may be busy
 
 

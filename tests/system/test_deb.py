@@ -114,7 +114,7 @@ def test_two_builds_are_identical_and_contain_the_compiled_modules_of_each_pytho
         (tmp_path / name).mkdir()
         built.append(build(tmp_path / name, umask, architecture))
     first, second = built
-    size = f"{first.stat().st_size} octets for {architecture}"
+    size = f"{first.stat().st_size} bytes for {architecture}"
     figure("two builds of the package", f"{size}, equal: {equal(first, second)}", "True")
     assert equal(first, second)
     subprocess.run(["dpkg-deb", "--extract", first, tmp_path], check=True)

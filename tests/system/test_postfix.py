@@ -84,4 +84,4 @@ def test_postfix_on_port_25_forwards_mail_for_the_domain(start, figure):
             assert time.monotonic() - begun < postfix.PATIENCE_SECONDS
             time.sleep(0.1)
         assert answer("else@elsewhere.example") in (454, 554)  # Postfix is not an open relay
-    figure("Postfix in front, with port 25", "takes what lives, refuses the rest", "both")
+    figure("Postfix in front, with port 25", "accepts live addresses, refuses all others", "both")

@@ -103,7 +103,7 @@ async def test_power_cuts_lose_no_acknowledged_message(record, amount, figure):
             assert {name: kept.get(name) for name in before} == before, f"cut at {place}"
             assert set(kept.values()) <= sent, f"cut at {place}"
     figure(
-        "power cut, torn at 512 octets",
+        "power cut, torn at 512 bytes",
         f"{cuts} cuts among {len(events):,} events, {len(promised):,} mails: 0 lost, 0 torn",
         "0 lost in 200 cuts",
     )

@@ -9,7 +9,7 @@ STOPS_WITHIN_SECONDS = 5
 
 
 @pytest.mark.parametrize("round_number", range(3))
-def test_endless_messages_and_waiting_readers_do_not_delay_the_stop(start, round_number, figure):
+def test_an_endless_message_does_not_delay_the_stop(start, round_number, figure):
     daemon = start()
     address = daemon.create()
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:

@@ -48,7 +48,7 @@ async def test_database_settings_do_not_apply_to_a_daemon(own, cluster):
 
 
 @pytest.mark.parametrize("which", [1, 2])
-async def test_no_role_setting_prevents_a_daemon_from_working(own, cluster, clock, which):
+async def test_no_database_setting_prevents_a_daemon_from_working(own, cluster, clock, which):
     found = {row[0]: row[which] for row in cluster.fetch(Path(__file__).with_suffix(".sql").read_text())}
     assert len(found) > 100
     alter = f"ALTER DATABASE {own.database}"
@@ -71,7 +71,7 @@ async def test_no_role_setting_prevents_a_daemon_from_working(own, cluster, cloc
             assert storage.reason_not_ready() == ""
 
 
-async def test_a_read_only_database_is_skipped(own, run):
+async def test_a_read_only_database_is_refused(own, run):
     run(f"ALTER DATABASE {own.database} SET default_transaction_read_only = on")
     with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it accepts no writes, or is a former primary"):
         await engine.bring_up_to_date(postgresql_settings(own))
@@ -134,7 +134,7 @@ async def test_tables_that_are_being_restored_are_unavailable_for_a_moment(opene
     await opened.add(inbox)
 
 
-async def test_a_schema_that_comes_first_now_hides_no_mail(own, run):
+async def test_a_schema_that_now_comes_first_in_the_search_path_is_reported(own, run):
     await engine.bring_up_to_date(postgresql_settings(own))
     run(f"CREATE SCHEMA {own.user} AUTHORIZATION {own.user}")
     assert (await said(own)).endswith("its tables are not in the first schema of search_path; was a schema added?")
