@@ -89,6 +89,7 @@ def test_a_command_names_the_file_found_in_the_current_folder_and_refuses_one_of
     ("text", "said"),
     [
         ('[storage]\npath = "none/mail.db"', "storage.path: {here}/none: no such folder"),
+        ('[storage]\npath = "{here}"', "storage.path: {here}: is a folder; expected a file"),
         ('[control]\nlisten = "unix:{here}/none/x.sock"', "control.listen: {here}/none: no such folder"),
         ('[http]\nlisten = ["unix:{here}/none/x.sock"]', "http.listen: {here}/none: no such folder"),
         ('[metrics]\nlisten = "unix:{here}/none/x.sock"', "metrics.listen: {here}/none: no such folder"),
@@ -100,7 +101,7 @@ def test_a_command_names_the_file_found_in_the_current_folder_and_refuses_one_of
         ('[storage]\npath = "/var/lib/tmpmaild/mail.db"\n[control]\nlisten = "unix:/run/tmpmaild/x.sock"', ""),
         ('[smtp]\ntls_certificate = "/run/credentials/x/c"\ntls_key = "/run/credentials/x/k"', ""),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_a_missing_configured_file_is_an_error(tmp_path, monkeypatch, text, said):
     monkeypatch.chdir(tmp_path)

@@ -463,7 +463,8 @@ def test_a_second_service_on_a_port_is_reported_in_one_line(tmp_path, command, k
         done = warm.run(command, cwd=tmp_path, env=settings)
     assert (done.returncode, done.stdout) == (1, "")
     advice = "; choose a different port with --smtp or --http" if command == ["catch"] else ""
-    assert done.stderr == f"tmpmaild: cannot listen on {place}: Address already in use{advice}\n"
+    name = key.lower().replace("__", ".")
+    assert done.stderr == f"tmpmaild: {name}: cannot listen on {place}: Address already in use{advice}\n"
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
@@ -510,7 +511,7 @@ def test_a_port_without_a_host_is_on_loopback(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = warm.run(["catch", "--smtp", str(port), "--http", "0"], cwd=tmp_path, env=environment())
-    assert done.stderr.startswith(f"tmpmaild: cannot listen on 127.0.0.1:{port}: Address already in use; ")
+    assert done.stderr.startswith(f"tmpmaild: smtp.listen: cannot listen on 127.0.0.1:{port}: Address already in use; ")
 
 
 def test_a_database_that_a_variable_names_is_kept(tmp_path):

@@ -36,7 +36,7 @@ def test_a_port_in_use_is_named(command):
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         line = one_line(command("serve", TMPMAILD_SMTP__LISTEN=f"127.0.0.1:{port}"))
-    assert line == f"tmpmaild: cannot listen on 127.0.0.1:{port}: Address already in use"
+    assert line == f"tmpmaild: smtp.listen: cannot listen on 127.0.0.1:{port}: Address already in use"
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate"])

@@ -8,8 +8,9 @@ import stat
 
 import pytest
 
+from tmpmaild.config.settings import Config, Http, Metrics, Smtp
 from tmpmaild.errors import StartError
-from tmpmaild.host.sockets import bind_all, name
+from tmpmaild.host.sockets import bind, bind_all, name
 
 
 def test_a_free_port_is_reported_with_its_number():
@@ -121,3 +122,33 @@ def test_without_ipv6_any_other_ipv6_address_is_refused(texts, caplog):
     with pytest.raises(StartError, match="Address family not supported"):
         bind_all(texts)
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("key", "section"),
+    [
+        ("http.listen", {"http": Http(listen=("192.0.2.1:0",))}),
+        ("smtp.listen", {"smtp": Smtp(listen=("192.0.2.1:0",))}),
+        ("smtp.tls_listen", {"smtp": Smtp(listen=("127.0.0.1:0",), tls_listen=("192.0.2.1:0",))}),
+        ("metrics.listen", {"metrics": Metrics(listen="192.0.2.1:0")}),
+    ],
+)
+def test_the_key_of_an_address_that_cannot_be_bound_is_named(key, section):
+    on_free_ports = {"http": Http(listen=("127.0.0.1:0",)), "smtp": Smtp(listen=("127.0.0.1:0",))}
+    with pytest.raises(StartError) as refused:
+        bind(Config(**on_free_ports | section))
+    reason = "Cannot assign requested address; this machine does not have this address"
+    assert str(refused.value) == f"{key}: cannot listen on 192.0.2.1:0: {reason}"
+
+
+def test_a_port_that_only_root_may_use_is_explained(monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(
+        StartError, match=r"127\.0\.0\.1:25: Permission denied; a port below 1024 requires root or CAP_NET"
+    ):
+        bind_all(["127.0.0.1:25"])
+    with pytest.raises(StartError, match=r"unix:/none/x\.sock: Permission denied$"):
+        bind_all(["unix:/none/x.sock"])

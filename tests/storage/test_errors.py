@@ -108,8 +108,8 @@ def test_a_folder_of_a_different_user_is_reported_with_actual_and_required_owner
         said = f"no permission on {folder}: it is owned by {found}; it must be owned by nobody, mode 0700"
         assert refusal(public_path) == said
         assert refusal(folder / "deeper" / "mail.db") == (
-            f"the folder {folder / 'deeper'} does not exist or cannot be accessed; create it, or change its owner: it must"
-            " be owned by nobody, mode 0700"
+            f"the folder {folder / 'deeper'} does not exist or cannot be accessed; correct storage.path, create"
+            " the folder, or change its owner: it must be owned by nobody, mode 0700"
         )
 
 

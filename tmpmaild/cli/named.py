@@ -30,6 +30,8 @@ def missing(config: Config) -> Iterator[str]:
         except OSError as error:
             yield f"storage.password_file: {password}: {error.strerror or error}"
     for key, path in _files_to_make(config):
+        if path.is_dir():
+            yield f"{key}: {path}: is a folder; expected a file"
         folder = path.absolute().parent
         if not folder.is_dir() and folder.parent not in _MADE_BY_SYSTEMD:
             yield f"{key}: {folder}: no such folder"

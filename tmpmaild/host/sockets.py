@@ -54,15 +54,20 @@ def bind(config: Config) -> Sockets:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
     sockets = Sockets(*(taken_over.get(name, []) for name in Sockets._fields))
     metrics = [config.metrics.listen] if config.metrics.listen else []
-    places = (config.http.listen, config.smtp.listen, config.smtp.tls_listen, metrics)
-    try:
-        for bound, texts in zip(sockets, places, strict=True):
+    places = {
+        "http.listen": config.http.listen,
+        "smtp.listen": config.smtp.listen,
+        "smtp.tls_listen": config.smtp.tls_listen,
+        "metrics.listen": metrics,
+    }
+    for bound, (key, texts) in zip(sockets, places.items(), strict=True):
+        try:
             if not bound:
                 bound.extend(bind_all(texts))
-    except StartError:
-        for listener in chain.from_iterable(sockets):
-            listener.close()
-        raise
+        except CannotListen as error:
+            for listener in chain.from_iterable(sockets):
+                listener.close()
+            raise CannotListen(f"{key}: {error}") from error
     return sockets
 
 
@@ -101,8 +106,17 @@ def bind_all(texts: Sequence[str]) -> list[socket.socket]:
                 continue
             for bound in sockets:
                 bound.close()
-            raise CannotListen(f"cannot listen on {text}: {error.strerror or error}") from error
+            reason = f"{error.strerror or error}{_hint(endpoint, error)}"
+            raise CannotListen(f"cannot listen on {text}: {reason}") from error
     return sockets
+
+
+def _hint(endpoint: Endpoint, error: OSError) -> str:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "; this machine does not have this address"
+    if error.errno == errno.EACCES and endpoint.port:
+        return "; a port below 1024 requires root or CAP_NET_BIND_SERVICE, which the systemd unit grants"
+    return ""
 
 
 def reachable(name: str) -> str:

@@ -84,8 +84,8 @@ def found_on_disk(path: Path, needed: int) -> str | None:
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises without search permission
         return f"{path}: is a folder; storage.path must be a file"
     if not os.path.isdir(folder):  # noqa: PTH112 - likewise
-        missing = f"the folder {folder} does not exist or cannot be accessed"
-        return f"{path}: {missing}; create it, or change its owner: it must be {_wanted('0700')}"
+        missing = f"the folder {folder} does not exist or cannot be accessed; correct storage.path, create the folder"
+        return f"{path}: {missing}, or change its owner: it must be {_wanted('0700')}"
     if not os.access(folder, needed | os.X_OK, effective_ids=True):
         return _no_access(path, folder, "0700")
     for file in (real_file.with_name(real_file.name + end) for end in ("", "-wal", "-shm", ".lock")):
@@ -153,7 +153,7 @@ def _reason(path: Path, error: OSError | sqlite3.Error) -> str:
             " undamaged"
         )
     if number is not None:
-        return f"{path}: cannot be opened ({os.strerror(number)})"
+        return f"{path}: cannot be opened ({os.strerror(number)}); check storage.path"
     return _sqlite_reason(path, code, str(error))
 
 
