@@ -40,11 +40,12 @@ function fitWidth(page) {
     for (const line of page.querySelectorAll("pre")) line.style.setProperty("white-space", "pre-wrap", "important");
     size = Math.min(1, room / widthOf(page));
   }
-  for (let turn = 0; room > 0 && size < 1 && turn < MOST_TURNS; turn++) {
-    size = Math.max(SMALLEST, size);
+  if (room === 0 || size === 1) return size;
+  size = Math.max(SMALLEST, size);
+  scale(page, size);
+  for (let turn = 1; turn < MOST_TURNS && size > SMALLEST && root.scrollWidth > room; turn++) {
+    size = Math.max(SMALLEST, size * room / root.scrollWidth);
     scale(page, size);
-    if (root.scrollWidth <= room) break;
-    size *= room / root.scrollWidth;
   }
   return size;
 }

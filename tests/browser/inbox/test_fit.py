@@ -92,6 +92,7 @@ async def test_a_wide_message_fits_a_phone_in_portrait_and_landscape_whatever_ma
 async def test_a_tap_shows_a_message_at_full_size_and_a_second_tap_fits_it_again(open_inbox, daemon, inbox, expect):
     daemon.deliver(inbox.address, "wide", html=AROUND.format(WIDE["a table with a width and a max-width"]))
     daemon.deliver(inbox.address, "narrow", html=FITS["text alone"])
+    daemon.deliver(inbox.address, "endless", html="<p style='white-space:nowrap'>" + "word " * 500)
     tab = await open_inbox(inbox, viewport={"width": 390, "height": 844})
     size = tab.reader.get_by_title("Show at full size")
     assert (await shown(tab, "wide"))["over"] <= 1
@@ -109,6 +110,9 @@ async def test_a_tap_shows_a_message_at_full_size_and_a_second_tap_fits_it_again
     await tab.page.keyboard.press("Escape")
     assert (await shown(tab, "narrow"))["size"] == 1
     await expect(size).to_be_hidden()
+    await tab.page.keyboard.press("Escape")
+    assert (await shown(tab, "endless"))["size"] == 0.25
+    await expect(size).to_contain_text("25%")
 
 
 @pytest.fixture
