@@ -301,6 +301,17 @@ def test_a_wait_for_a_different_recipient_lists_the_recipients_of_the_messages_t
     ]
 
 
+def test_a_wait_in_an_empty_inbox_names_the_recipients_of_the_newest_messages(empty):
+    path = "/addresses/ann@shop.example/messages?wait=1&explain=true"
+    assert empty.get(path)["reason"].endswith(f"does your application send to SMTP on 127.0.0.1:{empty.smtp_port}?")
+    empty.send("anna@shop.example", "bob@shop.example")
+    empty.send("bob@shop.example", "carol@shop.example", "dora@shop.example")
+    assert empty.get(path) == {
+        "messages": [],
+        "reason": "no message arrived; the newest messages went to bob@shop.example, carol@shop.example, dora@shop.example",
+    }
+
+
 def test_an_mbox_file_can_be_limited_to_one_recipient(empty):
     empty.send("anna@shop.example", "bob@shop.example", subject="to both")
     empty.send("bob@shop.example", subject="to bob")

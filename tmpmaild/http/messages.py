@@ -265,21 +265,29 @@ class MessageEndpoints:
         listing = await self._mail.list(address, Page(limit=_MOST_NAMED, after=wanted.after), key)
         refusals = self._service.refusals
         refused = [one for one in refusals.newest() if one.at_ms >= listing.inbox.created_at_ms]
-        others, text = listing.messages, "messages that do not match: "
+        others, text, elsewhere = listing.messages, "messages that do not match: ", ""
         if not others and wanted.after:
             others = (await self._mail.list(address, Page(limit=_MOST_NAMED), key)).messages
             text = "no message arrived after that one" + (", only before: " if others else "")
         elif not others:
-            text = "no message arrived"
+            elsewhere = await self._elsewhere()
+            text = f"no message arrived{elsewhere}"
         text += "; ".join([_named(message, wanted.has) for message in others])
         if refused:
             text += "; refused: " + "; ".join(
                 [f"{one.command}: {one.reason}".removeprefix(": ") for one in refused[-_MOST_NAMED:]]
             )
-        elif not (listing.messages or wanted.after):  # a message to wait after proves that the application sends here
+        elif not (others or wanted.after or elsewhere):  # otherwise, the application does send here
             text += _NONE_REFUSED.format(self._smtp) if refusals.wanted else _NOT_KEPT
             text += _DROPPED if refusals.wanted and _is_dropped(listing.inbox.address) else ""
         return "".join([character if character.isprintable() else "\ufffd" for character in text])
+
+    async def _elsewhere(self) -> str:
+        """Return a note on the recipients of a catcher's newest messages, or "" if there are none."""
+        catcher = self._service.catcher
+        recipients = await catcher.newest_recipients(_MOST_NAMED) if catcher is not None else []
+        named = ", ".join([one[:_MAX_NAMED_CHARACTERS] for one in recipients[:_MOST_NAMED]])
+        return f"; the newest messages went to {named}" if named else ""
 
     async def _encoded_list(self, listing: Listing) -> bytes:
         return await encode_in_turn(self._service.scheduler, self._serializer.message_list, listing, listing.characters)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tmpmaild.clients import LOCAL
 from tmpmaild.errors import AddressTaken, MessageNotFound
 from tmpmaild.inboxes.access import ALL_MAIL
-from tmpmaild.inboxes.counting import RecipientCounts, Recipients, recipients_by_message
+from tmpmaild.inboxes.counting import RecipientCounts, Recipients, recipients_by_message, recipients_of
 from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.mail import addresses
 from tmpmaild.model import InboxChange, NewInbox, NewMail, Page
@@ -117,6 +117,11 @@ class Catcher:
             async for message_id, recipients in messages:
                 if wanted in recipients:
                     yield message_id
+
+    async def newest_recipients(self, message_count: int) -> list[str]:
+        """Return the recipients of the newest messages, without duplicates."""
+        newest = await self._storage.list_recipients(self.inbox_id, Page(limit=message_count))
+        return list(dict.fromkeys(one for _, text in newest for one in recipients_of(text)))
 
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Process a commit."""
