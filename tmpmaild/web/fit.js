@@ -10,6 +10,7 @@ const LEGIBLE = 0.5; // below this scale, preformatted lines are wrapped
 const CLIPS_FROM_PX = 100; // narrower elements are assumed to hide their text intentionally
 const MARGINS_PX = 17; // a page's default margins, plus one pixel for rounding
 const EARLY_MS = 100;
+const PAPER_PX = 680; // A4 with margins of 15 mm
 
 // Return the original width of a message, from its leftmost to its rightmost point.
 function widthOf({ documentElement: root, body }) {
@@ -68,7 +69,7 @@ const lastIn = (element, { clientWidth }) =>
   [...element.children].findLast((one) => one.offsetHeight > 0 && one.getBoundingClientRect().width >= clientWidth - MARGINS_PX);
 
 // Keep a message fitted to its frame. `told(size)` is called with each new scale, and `isWhole()` returns whether the
-// reader has chosen the original size. Returns a function that fits the message again.
+// reader has chosen the original size. Returns a function that fits the message again, or to paper before it is printed.
 export function fit(frame, { isWhole, told }) {
   const page = frame.contentDocument;
   const { documentElement: root } = page;
@@ -82,8 +83,16 @@ export function fit(frame, { isWhole, told }) {
     paintGround(page);
   }
 
-  function fitAll() {
+  // On paper, nothing can be scrolled, and browsers shrink only slightly wider pages.
+  function fitToPaper() {
+    frame.style.width = frame.style.minWidth = `${PAPER_PX}px`;
+    fitWidth(page);
+    frame.style.width = frame.style.minWidth = "";
+  }
+
+  function fitAll(isPrinting) {
     if (!frame.isConnected) return;
+    if (isPrinting) return fitToPaper();
     inner = root.clientWidth;
     told(fitWidth(page));
     if (isWhole()) scale(page, 1);
@@ -95,7 +104,7 @@ export function fit(frame, { isWhole, told }) {
     if (frame.offsetWidth !== outer) [outer, changes] = [frame.offsetWidth, 0];
     if (changes++ < MOST_CHANGES) root.clientWidth === inner ? fitHeight() : fitAll();
   }).observe(root);
-  page.addEventListener("load", fitAll, true); // an image has finished loading
+  page.addEventListener("load", () => fitAll(), true); // an image has finished loading
   return fitAll;
 }
 

@@ -25,6 +25,14 @@ const MOST = 100;
 const LEAST_PX = 60; // about three lines
 const LEAST_LINES = 3;
 
+// Paper shows folded text too.
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll(".quoted:not([open])")) {
+    one.open = true;
+    addEventListener("afterprint", () => (one.open = false), { once: true });
+  }
+});
+
 const lettersOf = (text) => text.replace(/\s+/g, "").length;
 const bare = (subject) => subject.replace(PREFIXES, "").replace(/\s+/g, " ").trim();
 

@@ -3,9 +3,9 @@
 import { ApiError, later } from "./api.js";
 import { Attachments } from "./attachments.js";
 import { roomy } from "./browser.js";
+import { applyMode, isDark, scheme, setDark } from "./dark.js";
 import { button, h, icon, plain, redraw, said, tool } from "./dom.js";
 import { found, leave } from "./findings.js";
-import { applyMode, blockedNote, frameOf, isDark, scheme, setDark } from "./frame.js";
 import { bar, Pane } from "./pane.js";
 import { partsOf, subjectOf } from "./sender.js";
 import { verdictOf } from "./verdict.js";
@@ -93,7 +93,7 @@ export class Reader {
     for (const pane of this.#panes?.values() ?? []) pane.stop();
     this.#attachments?.close();
     this.#measure.disconnect();
-    this.#panes = this.#message = this.#whole = this.#source = undefined;
+    this.#panes = this.#message = this.#whole = this.#source = this.#fitAgain = undefined;
     this.#withImages = this.#isWhole = false;
     this.#element.classList.remove("outlived");
     this.#element.hidden = true;
@@ -122,10 +122,13 @@ export class Reader {
     this.#panes?.get(this.#mode)?.heal();
   }
 
-  // Print the message in the form that is shown; a frame prints its whole content.
+  // Print the message in the form that is shown; a frame prints its whole content, which is fitted to the paper.
   print() {
     const frame = this.#mode === "html" && this.#part("iframe");
+    const fit = (frame && this.#fitAgain) || (() => {});
+    fit(true);
     (frame?.contentWindow ?? window).print();
+    fit();
   }
 
   // Show the message in one of its forms.
@@ -231,7 +234,7 @@ export class Reader {
   }
 
   async #html(pane) {
-    const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, this.#withImages);
+    const [{ url, remote_images: n }, { blockedNote, frameOf }] = await Promise.all([this.#api.view(this.#inbox, this.id, this.#withImages), later("frame")]);
     const frame = frameOf(url, subjectOf(this.#message), this.#fitting, () => this.#ascertain(url, pane));
     return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frame, this.#meanwhile()];
   }

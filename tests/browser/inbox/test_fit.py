@@ -2,7 +2,11 @@
 
 import pytest
 
+from scripts import scripts_of
+
 from .test_small_screens import WIDE_MAIL
+
+SCRIPTS = scripts_of(__file__)
 
 TOP = "one => one.getBoundingClientRect().top"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -166,3 +170,23 @@ async def test_the_background_of_a_short_message_extends_to_the_bottom_of_the_fr
         " getComputedStyle(frame.contentDocument.documentElement).backgroundColor]; }"
     )
     assert (bottom, colour) == (844, "rgb(244, 246, 249)")
+
+
+A4_PX = 690  # the width of A4 with the margins that browsers use, or more
+
+
+@pytest.mark.browsers("firefox", "webkit")
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_a_message_is_fitted_to_the_paper_when_it_is_printed_and_then_to_its_frame(
+    open_inbox, daemon, inbox, expect, width
+):
+    daemon.deliver(inbox.address, "wide", html=f"<table width=900><tr><td>{WORDS}</table>")
+    tab = await open_inbox(inbox, viewport={"width": width, "height": 900})
+    on_screen = await shown(tab, "wide")
+    if width == 390:
+        await tab.reader.get_by_title("Show at full size").click()  # paper has no full size
+        on_screen = await measured(tab)
+    await tab.page.evaluate(SCRIPTS["PRINT_ON"], A4_PX)
+    await tab.button("Print").click()
+    assert await tab.page.evaluate("printed") == [0]
+    assert await measured(tab) == on_screen

@@ -309,6 +309,19 @@ async def test_a_long_message_is_printed_on_several_sheets_and_the_list_is_print
     assert await tab.list.is_visible()
 
 
+async def test_a_folded_quote_in_a_text_is_printed_and_then_folded_again(open_inbox, daemon, inbox, expect):
+    daemon.deliver(inbox.address, "Re: one", text="Agreed.\n\nAlice wrote:\n" + "> a line\n" * 200)
+    tab = await open_inbox(inbox)
+    await tab.open("Re: one")
+    quote = tab.reader.locator("pre").filter(has_text="a line")
+    await expect(quote).to_be_hidden()
+    assert sheets(await tab.page.pdf()) > 3
+    await expect(quote).to_be_hidden()
+    await tab.reader.get_by_text("Quoted text").click()
+    assert sheets(await tab.page.pdf()) > 3
+    await expect(quote).to_be_visible()  # the reader has unfolded it
+
+
 def sheets(pdf):
     return len(re.findall(rb"/Type /Page\b", pdf))
 
@@ -502,6 +515,7 @@ async def test_a_folded_quote_opens_where_a_frame_runs_no_scripts(open_inbox, da
     daemon.deliver(inbox.address, subject, html=REPLIES[subject])
     tab = await open_inbox(inbox)
     await tab.open(subject)
+    await expect(tab.mail.get_by_text("Agreed.")).to_be_visible()
     await expect(tab.mail.get_by_text("line 2 of what")).to_be_hidden()
     click = "document.querySelector('iframe').contentDocument.querySelector('summary').click()"
     await tab.page.evaluate(click)  # WebKit's driver cannot click in a frame
@@ -513,6 +527,7 @@ async def test_a_folded_quote_is_printed(open_inbox, daemon, inbox, expect, subj
     daemon.deliver(inbox.address, subject, html=REPLIES[subject])
     tab = await open_inbox(inbox)
     await tab.open(subject)
+    await expect(tab.mail.get_by_text("Agreed.")).to_be_visible()
     await expect(tab.mail.get_by_text("line 2 of what")).to_be_hidden()
     await tab.page.emulate_media(media="print")
     shown = "document.querySelector('iframe').style.setProperty('display', 'block', 'important')"
