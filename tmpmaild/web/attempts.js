@@ -12,14 +12,23 @@ export function wordsOf(error) {
   return t(knows(key) ? key : "error-other", { code: error.code, n: Math.max(1, error.retryAfterSeconds) });
 }
 
-// Return a handler that ignores calls while it is still running, and shows API errors.
+// Return a handler that ignores calls while it is still running, and shows API errors. Meanwhile, the button that was
+// pressed is marked as busy.
 export function attempt(task) {
   let busy = false;
   return async (...given) => {
     if (busy) return;
     busy = true;
-    await task(...given).catch((error) => toast(wordsOf(error))).finally(() => (busy = false));
+    const pressed = pressedBy(given[0]) ?? {};
+    pressed.ariaBusy = "true";
+    await task(...given).catch((error) => toast(wordsOf(error))).finally(() => (busy = pressed.ariaBusy = false));
   };
+}
+
+// Return the element that an event is about. An item of a menu is no longer visible, so the menu's button represents it.
+function pressedBy(event) {
+  const pressed = event?.submitter ?? event?.currentTarget;
+  return pressed?.closest(".menu")?.previousElementSibling ?? pressed;
 }
 
 export async function copyText(text, { currentTarget: pressed }) {

@@ -43,7 +43,7 @@ export class Card {
 
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
-    this.#extend = button("time", extensionOf(inbox, nowMs)?.label ?? "", { class: "quiet", click: () => this.#actions.extend() });
+    this.#extend = button("time", extensionOf(inbox, nowMs)?.label ?? "", { class: "quiet", click: this.#actions.extend });
     // The text of the button is hidden on screens with little height.
     this.#extend.ariaLabel = this.#extend.title = this.#extend.textContent;
     this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox), this.#drawNotice(),

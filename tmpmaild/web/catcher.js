@@ -106,7 +106,7 @@ choosing(document.querySelector(".mail-head"), at("chosen"), list, {
 });
 const missing = h("div", { role: "alert" }); // explains why a message cannot be shown
 const trouble = h("div", { role: "status" });
-const older = button("down", t("older"), { class: "quiet turn", hidden: true, click: () => list.older().then(drawTurns) });
+const older = button("down", t("older"), { class: "quiet turn", hidden: true, click: attempt(() => list.older().then(drawTurns)) });
 const newer = button("up", t("newer"), { class: "quiet turn", hidden: true, click: () => (list.newer(), drawTurns(), at("list").lastElementChild?.scrollIntoView()) });
 
 function note(...content) {
@@ -264,7 +264,7 @@ async function route() {
   if (!(found instanceof Error)) return reading.read(found);
   reading.close();
   const isGone = found.code === "message-not-found";
-  const again = !isGone && button("", t("again"), { click: route });
+  const again = !isGone && button("", t("again"), { click: attempt(route) });
   missing.replaceChildren(note(isGone ? t("no-such-message") : wordsOf(found), again));
   return undefined;
 }

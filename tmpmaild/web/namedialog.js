@@ -1,5 +1,6 @@
 // The dialog for choosing an address; each API error is shown next to the field that it refers to.
 
+import { attempt } from "./attempts.js";
 import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
 import { lasting, t } from "./words.js";
@@ -17,18 +18,15 @@ export function chooseName(offer, create, words) {
   const life = choicesOf(offer);
   const secret = h("input", { type: "checkbox", checked: true });
   const errors = fieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life }, words);
-  let isCreating = false; // a second press of Enter must not create a second address
-  const submit = async (event) => {
-    event.preventDefault();
-    if (isCreating) return;
-    isCreating = true;
+  // A second press of Enter must not create a second address.
+  const send = attempt(async () => {
     errors.clear();
     const name = local.value.trim();
     const wish = { ...(name && { local_part: name }), domain: domain.value, private: secret.checked };
     if (life.length > 1) wish.expires_in_seconds = Number(life.value);
     await create(wish).then(() => close(), errors.show);
-    isCreating = false;
-  };
+  });
+  const submit = (event) => (event.preventDefault(), send(event));
   const close = openDialog(t("name-title"),
     h("form", { submit },
       h("label", t("name"), h("span.joined", { dir: "ltr" }, local, h("span.soft", "@"), domain)),

@@ -1,12 +1,13 @@
 // Shows one form of a message, which is drawn only once. If drawing fails, the pane shows the reason, and retries
 // automatically while it is visible.
 
+import { attempt } from "./attempts.js";
 import { button, h, icon } from "./dom.js";
 import { t } from "./words.js";
 
 const LONGEST_WAIT_SECONDS = 30;
 
-export const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click }));
+export const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click: attempt(async () => click()) }));
 
 // Return whether a failed request may succeed later.
 const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;

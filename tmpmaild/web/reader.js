@@ -247,7 +247,7 @@ export class Reader {
 
   #loadImages() {
     this.#withImages = true;
-    this.#panes.get("html").fill();
+    return this.#panes.get("html").fill();
   }
 
   // The text part, which is already loaded: shown until the HTML is loaded, if loading it fails, and in print.

@@ -2,6 +2,7 @@
 
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
 
 from scripts import scripts_of
@@ -110,8 +111,59 @@ async def test_enter_pressed_twice_creates_one_address(tab, expect):
     async with tab.held("**/api/v1/addresses"):
         await tab.page.keyboard.press("Enter")
         await tab.page.keyboard.press("Enter")
+        await expect(tab.button("Create", tab.dialog)).to_have_attribute("aria-busy", "true")
     await expect(tab.inboxes).to_be_visible()
     assert tab.asked.count(("POST", "addresses")) == 1
+
+
+async def test_a_button_shows_that_it_waits_without_moving_and_a_second_click_has_no_effect(tab, expect):
+    change = tab.button("Change", tab.card)
+    place = await change.bounding_box()
+    tab.asked.clear()
+    async with tab.held("**/api/v1/addresses"):
+        await change.click()
+        await change.click()
+        await expect(change).to_have_attribute("aria-busy", "true")
+        await expect(change).to_have_css("opacity", "0.5")
+        assert await change.bounding_box() == place
+    await expect(tab.button("Undo")).to_be_visible()
+    await expect(change).not_to_have_attribute("aria-busy", "true")
+    assert tab.asked.count(("POST", "addresses")) == 1
+
+
+async def test_the_button_of_a_menu_waits_for_the_item_that_was_selected(tab, expect):
+    menu = tab.button("New address", tab.card)
+    tab.asked.clear()
+    async with tab.held("**/api/v1/addresses"):
+        await tab.request_another()
+        await expect(menu).to_have_attribute("aria-busy", "true")
+        await tab.request_another()
+    await expect(tab.inboxes).to_be_visible()
+    await expect(menu).not_to_have_attribute("aria-busy", "true")
+    assert tab.asked.count(("POST", "addresses")) == 1
+
+
+async def test_images_are_requested_once_even_if_the_button_is_clicked_twice(tab, expect):
+    tab.daemon.deliver(await tab.address(), "Images", html="<img src='https://images.example/1.png'>")
+    await tab.open("Images")
+    load = tab.button("Load images")
+    await expect(load).to_be_visible()
+    tab.asked.clear()
+    released = anyio.Event()
+
+    async def refuse(route):
+        await released.wait()
+        await route.abort()
+
+    await tab.page.route("**/view", refuse)
+    try:
+        await load.click()
+        await load.click()
+        await expect(load).to_have_attribute("aria-busy", "true")
+        assert sum(path.endswith("/view") for _, path in tab.asked) == 1
+    finally:
+        released.set()
+    await expect(tab.button("Try again")).to_be_visible()
 
 
 async def test_a_refused_name_can_be_corrected(tab, expect):
