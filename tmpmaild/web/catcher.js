@@ -13,7 +13,7 @@ import { listen, showKeys } from "./keys.js";
 import { LongList } from "./longlist.js";
 import { setUpBell } from "./notifications.js";
 import { Reader } from "./reader.js";
-import { Reading } from "./reading.js";
+import { historySteps, Reading } from "./reading.js";
 import { recipientChooser, recipientsInReader, recipientsInRow } from "./recipients.js";
 import { searchBox } from "./search.js";
 import { connectionStatus } from "./status.js";
@@ -32,27 +32,19 @@ const placeOf = (id) => `${location.pathname}${location.search}${id && `#${id}`}
 
 // Each opened message adds a history entry with its URL; `state.steps` is the number of entries since the list was
 // shown.
-let isGoingBack = false; // between history.go() and its popstate event, when the reader may already open a message
-const steps = {
-  opened({ id }) {
-    const isNew = idOf() !== id && !isGoingBack;
-    if (isNew) history.pushState({ steps: (history.state?.steps ?? 0) + (idOf() && !history.state ? 0 : 1) }, "", placeOf(id));
+const steps = historySteps({
+  push({ id }) {
+    if (idOf() !== id) history.pushState({ steps: (history.state?.steps ?? 0) + (idOf() && !history.state ? 0 : 1) }, "", placeOf(id));
     missing.replaceChildren();
   },
-  left() {
+  entries() {
     const n = history.state?.steps;
-    if (isGoingBack) return;
-    isGoingBack = n > 0 && n < MOST_STEPS;
-    if (isGoingBack) history.go(-n);
-    else if (idOf()) history.pushState(null, "", placeOf(""));
+    if (n > 0 && n < MOST_STEPS) return n;
+    if (idOf()) history.pushState(null, "", placeOf(""));
+    return 0;
   },
-  moved() {
-    const isLate = isGoingBack && reading.id;
-    isGoingBack = false;
-    if (isLate) steps.opened(reading);
-    else route();
-  },
-};
+  moved: () => route(),
+});
 
 const api = new Api(new URL("api/v1/", document.baseURI));
 const mail = new AllMail(api, {

@@ -7,22 +7,33 @@ import { t } from "./words.js";
 
 const OPEN = "tmpmaild:open";
 
-// On a phone, the open message is a history entry, so Back returns to the list. After history.back(), the entry changes
-// only shortly later, and the reader may already have opened the next message.
-let isReturning = false;
-const stepOnPhone = {
-  opened: () => wide.matches || history.state || history.pushState("reading", ""),
-  left() {
-    if (!history.state || isReturning) return;
-    isReturning = true;
-    history.back();
-  },
-  moved(reading) {
-    if (isReturning && reading.id) stepOnPhone.opened();
-    else if (!location.hash) reading.close();
-    isReturning = false;
-  },
-};
+// Connect the open message with the history. `push(message)` adds an entry for a message unless it has one, `entries()`
+// returns how many entries to go back when the message is closed, and `moved(reading)` is called on Back and Forward.
+export function historySteps({ push, entries, moved }) {
+  let isGoingBack = false; // between history.go() and its popstate event, when the reader may already open a message
+  return {
+    opened: (message) => isGoingBack || push(message),
+    left() {
+      if (isGoingBack) return;
+      const n = entries();
+      isGoingBack = n > 0;
+      if (isGoingBack) history.go(-n);
+    },
+    moved(reading) {
+      const isLate = isGoingBack && reading.id;
+      isGoingBack = false;
+      if (isLate) push(reading);
+      else moved(reading);
+    },
+  };
+}
+
+// On a phone, the open message is a history entry, so Back returns to the list.
+const stepOnPhone = historySteps({
+  push: () => wide.matches || history.state || history.pushState("reading", ""),
+  entries: () => (history.state ? 1 : 0),
+  moved: (reading) => location.hash || reading.close(),
+});
 
 export class Reading {
   #reader;
@@ -31,8 +42,7 @@ export class Reading {
   #steps;
   #reopened = get(OPEN, "sessionStorage"); // the message that was open before a reload
 
-  // Takes a Reader, a List and Inboxes. `steps` contains opened(message), left(), and moved(reading), which is called
-  // on Back and Forward.
+  // Takes a Reader, a List, Inboxes, and the result of historySteps().
   constructor(reader, list, inboxes, steps = stepOnPhone) {
     [this.#reader, this.#list, this.#inboxes, this.#steps] = [reader, list, inboxes, steps];
     if (!this.#reopened && steps === stepOnPhone) history.replaceState(null, ""); // clears the old state
