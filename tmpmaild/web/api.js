@@ -104,8 +104,9 @@ export class Api {
     return this.json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images } });
   }
 
+  // Return the response with the source of a message, which may be large.
   source(inbox, id) {
-    return this.#read("blob", `${pathOf(inbox)}/messages/${id}/raw`, { inbox });
+    return this.ask(`${pathOf(inbox)}/messages/${id}/raw`, { inbox });
   }
 
   // Return the shell command that reads a message.

@@ -26,7 +26,7 @@ export class Pane {
     this.#draw = draw;
     this.#words = words;
     this.#meanwhile = meanwhile;
-    this.element = h("div.pane", meanwhile);
+    this.element = h("div.pane", meanwhile || h("p.soft", t("loading")));
     this.fill();
   }
 

@@ -42,7 +42,7 @@ export class Reader {
   #panes; // by mode; drawn panes are kept until the message is closed
   #body;
   #whole;
-  #source; // a blob
+  #source; // see sourceOf() in technical.js
   #attachments;
   #withImages; // whether remote images were requested for this message
   #isWhole; // whether to show the HTML at its original size, even if the frame is too narrow
@@ -270,21 +270,24 @@ export class Reader {
   }
 
   async #headers() {
-    const [{ headers }, raw, { drawHeaders }] = [await this.#full(), await this.#raw(), await later("technical")];
-    return drawHeaders(headers, raw);
+    const [{ headers }, { start }, { drawHeaders }] = [await this.#full(), await this.#raw(), await later("technical")];
+    return drawHeaders(headers, start);
   }
 
   async #drawSource() {
-    const [raw, { drawSource }] = [await this.#raw(), await later("technical")];
-    return drawSource(raw, subjectOf(this.#message), this.#api.curl(this.#inbox, this.id), this.#actions);
+    const [{ start }, { drawSource }] = [await this.#raw(), await later("technical")];
+    return drawSource(start, async () => (await this.#raw()).whole, subjectOf(this.#message), this.#api.curl(this.#inbox, this.id), this.#actions);
   }
 
-  // Return the source, which is fetched only once.
+  // Return the source, which is fetched only once unless that fails.
   async #raw() {
+    if (this.#source) return this.#source;
     const message = this.#message;
-    const blob = this.#source ?? (await this.#api.source(this.#inbox, message.id));
-    if (message === this.#message) this.#source = blob;
-    return blob;
+    const [answer, { sourceOf }] = await Promise.all([this.#api.source(this.#inbox, message.id), later("technical")]);
+    const source = await sourceOf(answer);
+    if (message === this.#message) this.#source = source;
+    source.whole.catch(() => this.#source === source && (this.#source = undefined));
+    return source;
   }
 
   // Return the full message, including data that is not in the list; a full message that was loaded before the verdict

@@ -1,7 +1,7 @@
 // Draws the headers and the source of a message, and the reasons for the verdict on its sender. Loaded when one of them
 // is first shown.
 
-import { later } from "./api.js";
+import { ApiError, later } from "./api.js";
 import { button, h, plain, said, save } from "./dom.js";
 import { cut, SHOWN_CHARACTERS } from "./reader.js";
 import { t } from "./words.js";
@@ -14,24 +14,43 @@ function traceOf(source) {
   return fields.map((line) => line.split(/: ?(.*)/s)).filter(([name]) => /^(?:Return-Path|Received)$/.test(name));
 }
 
-// Draw a message's headers below the fields that the server has added; `raw` is the source, a blob.
-export async function drawHeaders(headers, raw) {
-  const source = await raw.slice(0, TRACE_CHARACTERS).text();
+// Return the source of a message from its response: its start, a blob with at least the part that is shown, as soon as
+// that is loaded, and `whole`, a promise for all of it.
+export async function sourceOf(answer) {
+  const fail = () => {
+    throw new ApiError(0);
+  };
+  const stream = answer.clone().body.getReader();
+  const whole = answer.blob().catch(fail);
+  whole.catch(() => {}); // the error is shown if the whole source is needed
+  const chunks = [];
+  for (let size = 0; size <= SHOWN_CHARACTERS; size += chunks.at(-1).length) {
+    const { done, value } = await stream.read().catch(fail);
+    if (done) break;
+    chunks.push(value);
+  }
+  stream.cancel();
+  return { start: new Blob(chunks), whole };
+}
+
+// Draw a message's headers below the fields that the server has added; `start` is the start of the source, a blob.
+export async function drawHeaders(headers, start) {
+  const source = await start.slice(0, TRACE_CHARACTERS).text();
   const draw = ([name, value]) => h("div", h("dt", name), said("dd", plain(value)));
   return [h("dl.small", { dir: "ltr" }, [...traceOf(source), ...headers].map(draw))];
 }
 
-// Draw the source, a blob, with a button that saves it under the message's subject, and a button that copies the
-// command for reading the message.
-export async function drawSource(raw, subject, curl, { attempt, copy }) {
-  const text = await raw.slice(0, SHOWN_CHARACTERS).text();
+// Draw the start of the source, a blob, with a button that saves the whole source, to which `load()` resolves, under the
+// message's subject, and a button that copies the command for reading the message.
+export async function drawSource(start, load, subject, curl, { attempt, copy }) {
+  const text = await start.slice(0, SHOWN_CHARACTERS).text();
   const saveIt = attempt(async () => {
     const { nameOfFile } = await later("saving");
-    save(raw, nameOfFile(subject, ".eml"));
+    save(await load(), nameOfFile(subject, ".eml"));
   });
   return [
     h("p.actions", button("file", t("save-source"), { click: saveIt }), button("copy", t("copy-curl"), { class: "quiet", click: (event) => copy(curl, event) })),
-    h("pre", { dir: "ltr" }, text), cut(raw.size)];
+    h("pre", { dir: "ltr" }, text), cut(start.size)];
 }
 
 // Draw the result keywords of RFC 8601, and the server's reasons.

@@ -215,6 +215,48 @@ async def test_the_attachment_clicked_last_is_previewed_even_if_another_arrives_
     assert await tab.page.evaluate("previews") == ["second", "third"]
 
 
+async def test_a_source_that_is_on_its_way_is_announced(tab, expect):
+    tab.daemon.deliver(await tab.address(), "one", text="the text")
+    await tab.open("one")
+    loading = tab.reader.get_by_text("Loading…", exact=True)
+    async with tab.held("**/raw"):
+        await tab.button("Source").click()
+        await expect(loading).to_be_visible()
+    await expect(tab.reader.locator("pre[dir=ltr]")).to_contain_text("the text")
+    await expect(loading).to_have_count(0)
+
+
+@pytest.mark.browsers("firefox", "webkit")
+async def test_the_start_of_a_large_source_is_shown_while_the_rest_is_loaded(tab, expect):
+    tab.daemon.deliver(await tab.address(), "large")
+    await tab.open("large")
+    await tab.page.evaluate(SCRIPTS["SEND_THE_SOURCE_IN_PARTS"])
+    await tab.button("Source").click()
+    await expect(tab.reader.locator("pre[dir=ltr]")).to_contain_text("the start")
+    await expect(tab.reader.get_by_text("The text is cut off here.")).to_be_visible()
+    save = tab.button("Save as .eml")
+    async with tab.saving() as saved:
+        await save.click()
+        await expect(save).to_have_attribute("aria-busy", "true")
+        await tab.page.evaluate("finish()")
+    assert saved.octets.startswith(b"the start")
+    assert saved.octets.endswith(b"the end")
+    await expect(save).not_to_have_attribute("aria-busy", "true")
+
+
+async def test_a_source_that_was_cut_off_is_requested_again_when_it_is_saved(tab, expect):
+    tab.daemon.deliver(await tab.address(), "large", text="the text")
+    await tab.open("large")
+    await tab.page.evaluate(SCRIPTS["SEND_THE_SOURCE_IN_PARTS"])
+    await tab.button("Source").click()
+    await expect(tab.reader.locator("pre[dir=ltr]")).to_contain_text("the start")
+    await tab.page.evaluate("cutOff()")
+    save = tab.button("Save as .eml")
+    async with tab.saving() as saved:
+        await save.click()
+    assert b"the text" in saved.octets
+
+
 async def test_a_link_followed_before_an_address_was_created_still_opens_its_inbox(tab, inbox, expect):
     async with loaded_late(tab, "whosedialog"):
         await tab.page.evaluate("link => { location.hash = link; }", f"{inbox.address}.{inbox.token}")

@@ -34,6 +34,7 @@ export default {
   "no-subject": "Kein Betreff",
   "no-text": "Diese Mail enthält keinen Text.",
   quoted: "Zitierter Text",
+  loading: "Wird geladen …",
   cut: "Hier gekürzt. Der gespeicherte Quelltext hat alles.",
   files: { one: "1 Anhang", other: "{n} Anhänge" },
   attachments: "Anhänge",

@@ -34,6 +34,7 @@ export default {
   "no-subject": "No subject",
   "no-text": "There is no text in this message.",
   quoted: "Quoted text",
+  loading: "Loading…",
   cut: "The text is cut off here. Save the source to read all of it.",
   files: { one: "1 attachment", other: "{n} attachments" },
   attachments: "Attachments",

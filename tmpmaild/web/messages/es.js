@@ -34,6 +34,7 @@ export default {
   "no-subject": "Sin asunto",
   "no-text": "Este correo no tiene texto.",
   quoted: "Texto citado",
+  loading: "Cargando…",
   cut: "El texto se corta aquí. Guarda el original para leerlo entero.",
   files: { one: "1 adjunto", other: "{n} adjuntos" },
   attachments: "Adjuntos",

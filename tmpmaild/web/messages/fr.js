@@ -34,6 +34,7 @@ export default {
   "no-subject": "Sans objet",
   "no-text": "Cet e-mail ne contient pas de texte.",
   quoted: "Texte cité",
+  loading: "Chargement…",
   cut: "Le texte est coupé ici. Enregistrez la source pour tout lire.",
   files: { one: "{n} pièce jointe", other: "{n} pièces jointes" },
   attachments: "Pièces jointes",

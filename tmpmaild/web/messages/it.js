@@ -34,6 +34,7 @@ export default {
   "no-subject": "Nessun oggetto",
   "no-text": "Questa e-mail non contiene testo.",
   quoted: "Testo citato",
+  loading: "Caricamento…",
   cut: "Il testo è tagliato qui. Salva il sorgente per leggere tutto.",
   files: { one: "1 allegato", other: "{n} allegati" },
   attachments: "Allegati",

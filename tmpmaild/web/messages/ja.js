@@ -34,6 +34,7 @@ export default {
   "no-subject": "件名なし",
   "no-text": "このメールには本文がありません。",
   quoted: "引用文",
+  loading: "読み込み中…",
   cut: "表示はここまでです。全文はソースを保存してご覧ください。",
   files: { other: "添付ファイル {n} 件" },
   attachments: "添付ファイル",

@@ -34,6 +34,7 @@ export default {
   "no-subject": "Brak tematu",
   "no-text": "Ta wiadomość nie zawiera tekstu.",
   quoted: "Cytowany tekst",
+  loading: "Wczytywanie…",
   cut: "Tekst jest tu ucięty. Zapisz źródło, aby przeczytać całość.",
   files: { one: "1 załącznik", few: "{n} załączniki", many: "{n} załączników", other: "{n} załącznika" },
   attachments: "Załączniki",

@@ -34,6 +34,7 @@ export default {
   "no-subject": "Sem assunto",
   "no-text": "Este e-mail não tem texto.",
   quoted: "Texto citado",
+  loading: "Carregando…",
   cut: "O texto é cortado aqui. Salve o original para ler tudo.",
   files: { one: "{n} anexo", other: "{n} anexos" },
   attachments: "Anexos",

@@ -34,6 +34,7 @@ export default {
   "no-subject": "Konu yok",
   "no-text": "Bu e-postada metin yok.",
   quoted: "Alıntılanan metin",
+  loading: "Yükleniyor…",
   cut: "Metin burada kesiliyor. Tamamını okumak için kaynağı kaydedin.",
   files: { one: "1 ek", other: "{n} ek" },
   attachments: "Ekler",

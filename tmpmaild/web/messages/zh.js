@@ -34,6 +34,7 @@ export default {
   "no-subject": "无主题",
   "no-text": "这封邮件没有文字内容。",
   quoted: "引用的文字",
+  loading: "正在加载…",
   cut: "文字到此截断。保存原文可阅读全部内容。",
   files: { other: "{n} 个附件" },
   attachments: "附件",
