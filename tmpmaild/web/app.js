@@ -12,7 +12,7 @@ import { closeAll } from "./dialogs.js";
 import { at, button, countdown, h } from "./dom.js";
 import { endingBar } from "./ending.js";
 import { Inboxes } from "./inboxes.js";
-import { incomingBar } from "./incoming.js";
+import { inBrief, incomingBar } from "./incoming.js";
 import { listen, showKeys } from "./keys.js";
 import { List } from "./list.js";
 import { setUpBell } from "./notifications.js";
@@ -70,7 +70,7 @@ const endChoosing = choosing(document.querySelector(".mail-head"), at("chosen"),
   remove: (ids) => ids.forEach(remove),
 });
 const tickEnding = endingBar(at("ending"), { extend: actions.extend, save: actions.saveMail });
-const incoming = incomingBar(at("incoming"), { open: read, copy: copyText });
+const incoming = incomingBar(at("incoming"), { open: read, copy: copyText, to: otherInboxOf });
 const drawInboxes = switcher(at("inboxes"), {
   open: openInboxOf,
   now: () => api.now(),
@@ -154,10 +154,16 @@ function onElsewhere(news) {
   tellOf(news, read);
 }
 
+// Return the inbox of a message, unless that inbox is shown.
+function otherInboxOf({ id }) {
+  const entry = inboxes.entries.find(({ mailbox }) => mailbox.find(id));
+  return entry && entry.inbox.address !== inboxes.inbox?.address ? entry.inbox : undefined;
+}
+
 // Show a message from any inbox.
 function read(message) {
-  const entry = inboxes.entries.find(({ mailbox }) => mailbox.find(message.id));
-  if (entry && entry.inbox.address !== inboxes.inbox?.address) inboxes.show(entry.inbox);
+  const other = otherInboxOf(message);
+  if (other) inboxes.show(other);
   reading.read(message);
 }
 
@@ -290,8 +296,11 @@ function onChanged() {
   drawInboxes(entries, inbox);
   at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
   const other = newest(entries.filter(({ mailbox: one }) => one !== mailbox && one.unread > 0))[0];
+  const message = other?.mailbox.messages.find(({ id }) => !other.mailbox.isSeen(id));
   at("empty-title").textContent = other ? t("mail-to", { name: nameOf(other.inbox) }) : t("empty-title");
-  at("empty-text").textContent = t(inbox?.foreign ? "empty-foreign" : "empty-text", { address: inbox?.address });
+  at("empty-text").textContent = other ? inBrief(message) : t(inbox?.foreign ? "empty-foreign" : "empty-text", { address: inbox?.address });
+  at("empty-open").hidden = !other;
+  at("empty-open").onclick = () => openInboxOf(other.inbox);
   search.update();
   at("panes").hidden = !inbox && !reading.id;
   at("mail").hidden = !inbox;

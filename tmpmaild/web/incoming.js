@@ -3,11 +3,19 @@
 import { button, h, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
+import { nameOf } from "./switcher.js";
 import { t } from "./words.js";
 
-// `actions` contains open(message) and copy(text, event). Returns the functions add(messages), remove(id) for a message
-// that was opened or deleted, and clear().
-export function incomingBar(element, { open, copy }) {
+// Describe a message in one line.
+export function inBrief(message) {
+  const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
+  return code ? t("new-code", { from, code }) : `${from}: ${subject}`;
+}
+
+// `actions` contains open(message), copy(text, event) and, if there are several inboxes, to(message), which returns a
+// message's inbox if it is not the one that is shown. Returns the functions add(messages), remove(id) for a message that
+// was opened or deleted, and clear().
+export function incomingBar(element, { open, copy, to }) {
   let messages = [];
   element.ariaLabel = t("incoming");
 
@@ -18,10 +26,9 @@ export function incomingBar(element, { open, copy }) {
   }
 
   function contents(message) {
-    const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
+    const [n, code, other] = [messages.length, codeOf(message), to?.(message)];
     return [
-      h("p", h("b", t("new-mails", { n: messages.length })),
-        said("span", code ? t("new-code", { from, code }) : `${from}: ${subject}`)),
+      h("p", (n > 1 || !other) && h("b", t("new-mails", { n })), other && h("b", t("mail-to", { name: nameOf(other) })), said("span", inBrief(message))),
       h("div.actions",
         code && button("copy", t("copy"), { "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) }),
         button("", t("open"), { click: () => open(message) }),

@@ -69,6 +69,39 @@ async def test_a_message_to_a_different_inbox_is_counted_and_shown_with_its_code
     assert tab.asked == []
 
 
+@pytest.mark.browsers("firefox", "webkit")
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_an_empty_inbox_shows_the_message_for_a_different_inbox_and_a_click_opens_it(any_tab, expect, width):
+    tab = await (await any_tab(viewport={"width": width, "height": 900})).visit()
+    first = await tab.address()
+    await tab.another()
+    open_it = tab.button("Open", tab.page.get_by_role("main"))
+    await expect(open_it).to_be_hidden()
+    tab.daemon.deliver(first, "Hello")
+    await expect(tab.heading(f"Message for {first.partition('@')[0]}")).to_be_visible()
+    await expect(tab.page.get_by_text("Alice: Hello", exact=True)).to_be_visible()
+    await open_it.click()
+    await expect(tab.heading("Hello")).to_be_visible()
+    assert await tab.address() == first
+
+
+async def test_the_bar_about_new_messages_names_a_different_inbox(any_tab, expect):
+    tab = await (await any_tab(viewport={"width": 390, "height": 844})).visit()
+    first = await tab.address()
+    await tab.another()
+    tab.daemon.deliver(await tab.address(), "one")
+    await tab.open("one")
+    bar = tab.page.get_by_role("region", name="New messages")
+    tab.daemon.deliver(await tab.address(), "two")
+    await expect(bar).to_contain_text("Alice: two")
+    await expect(bar).not_to_contain_text("Message for")
+    tab.daemon.deliver(first, "three")
+    await expect(bar).to_contain_text("Alice: three")
+    await expect(bar).to_contain_text(f"Message for {first.partition('@')[0]}")
+    await tab.button("Open", bar).click()
+    await expect(tab.heading("three")).to_be_visible()
+
+
 async def test_one_tap_changes_the_address_and_a_second_tap_deletes_an_address_unless_it_is_undone(tab, daemon, expect):
     first = await tab.address()
     await tab.button("Change").click()
