@@ -23,7 +23,7 @@ from tmpmaild import __version__
 from tmpmaild.cli import doctor as results
 from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
-from tmpmaild.config.settings import Config, Http, Senders, Smtp, Storage, Webhooks
+from tmpmaild.config.settings import Addresses, Config, Http, Senders, Smtp, Storage, Webhooks
 from tmpmaild.config.validators import parse_endpoint
 from tmpmaild.errors import CommandError
 from tmpmaild.host.status import Served, Status
@@ -288,6 +288,9 @@ def test_the_limits_of_the_process_are_compared_with_the_configuration():
 def test_a_limit_on_memory_that_the_largest_message_exceeds_is_reported():
     assert levels(machine.memory_for_mail(Config())) == []
     assert levels(machine.memory_for_mail(Config(smtp=Smtp(max_inflight_bytes=100)))) == ["warning"]
+    [inbox] = machine.memory_for_mail(Config(addresses=Addresses(max_bytes=1000)))
+    assert (inbox.check, inbox.text.partition(":")[0]) == ("addresses.max_bytes", "1000")
+    assert inbox.advice == "set it to at least 2.5 times smtp.max_message_bytes (10485760)"
 
 
 # The certificate

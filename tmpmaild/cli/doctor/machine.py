@@ -56,7 +56,7 @@ _SOON_SECONDS = 14 * 86_400
 _MIB = 1 << 20
 PYTHONS = range(11, 16)
 """The minor versions of Python 3 that this version of tmpmaild was tested with."""
-_RESOLVER, _INFLIGHT = "senders.resolver", "smtp.max_inflight_bytes"
+_RESOLVER, _INFLIGHT, _INBOX = "senders.resolver", "smtp.max_inflight_bytes", "addresses.max_bytes"
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
 _TIME_ERROR = 5  # returned by adjtimex(2) if the clock is not synchronised
 _TIMEX_BYTES = 512  # larger than struct timex on every platform
@@ -498,12 +498,16 @@ def limits(config: Config, service: Running) -> Iterator[Result]:
 
 
 def memory_for_mail(config: Config) -> Iterator[Result]:
-    """Warn if a message of the announced maximum size can never be received."""
-    smtp = config.smtp
+    """Warn if a message of the announced maximum size can never be received or stored."""
+    smtp, inbox_bytes = config.smtp, config.addresses.max_bytes
     if smtp.max_inflight_bytes < smtp.max_message_bytes:
         text = f"{smtp.max_inflight_bytes}: larger messages are always refused with 452 4.3.2, and retried in vain"
         advice = f"set it above smtp.max_message_bytes ({smtp.max_message_bytes})"
         yield warning(_INFLIGHT, text, advice)
+    if inbox_bytes < smtp.max_message_bytes:
+        text = f"{inbox_bytes}: larger messages are always refused with 452 4.2.2, and retried in vain"
+        advice = f"set it to at least 2.5 times smtp.max_message_bytes ({smtp.max_message_bytes})"
+        yield warning(_INBOX, text, advice)
 
 
 def soft_limit(limits: str, name: str) -> int | None:
