@@ -78,9 +78,18 @@ def test_a_file_that_is_not_utf8_is_reported_and_a_byte_order_mark_is_ignored(tm
         ("# ü\r\n[log]\r\n 'level' = 1\r\n 'level' = 2\r\n", r".*\(at line 4, .*\): 'level'; a key may occur"),
         # Where the statement has more than one line, only the line is stated.
         ("domains = ['a']\ndomains = [\n'b=c',\n]\n", r".*\(at line 4, column \d\); a key may occur only once$"),
-        ("domains = [\n'a=b' c\n]\n", r".*\(at line 2, column \d\)$"),
-        ("domains: ['a']\n", r".*\(at line 1, column 8\): domains$"),
-        ("domains = a.example\n", r"is not TOML: Invalid value \(at line 1, .*\): domains; text must be in quotes"),
+        ("domains = [\n'a=b' c\n]\n", r".*\(at line 2, column \d\); separate the items"),
+        ("domains: ['a']\n", r".*\(at line 1, column 8\): domains; write KEY = VALUE$"),
+        (
+            "domains = a.example\n",
+            r"is not TOML: Invalid value \(at line 1, .*\): domains; text must be in straight quotes",
+        ),
+        ("domains = [“a.example”]\n", r".*\(at line 1, .*\): domains; text must be in straight quotes"),
+        ("domains = ['a'; 'b']\n", r".*: domains; separate the items of a list with commas, and close it with \]$"),
+        (
+            '[storage]\npath = "C:\\mail.db"\n',
+            r".*line 2.*: path; put text that contains a backslash in single quotes$",
+        ),
         (
             "[storage]\nmax_bytes = 10G\n",
             "is not TOML: Expected newline .*line 2.*: max_bytes; .*, and numbers have no unit$",

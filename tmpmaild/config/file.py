@@ -28,8 +28,11 @@ _TOML_HINTS: Final = {
     "Cannot declare": "; a [section] may occur only once: move its keys below the first",
     "Cannot overwrite": "; a key may occur only once",
     "Duplicate inline table key": "; a key may occur only once",
-    "Invalid value": "; text must be in quotes; true and false are in lower case",
+    "Invalid value": "; text must be in straight quotes; true and false are in lower case",
     "Expected newline": "; text must be in quotes, and numbers have no unit",
+    "Expected '='": "; write KEY = VALUE",
+    "Unclosed array": "; separate the items of a list with commas, and close it with ]",
+    "Unescaped '\\'": "; put text that contains a backslash in single quotes",
 }
 _LIST_HINT: Final = "; in a variable, separate items with commas, and omit quotes and brackets"
 _stated_line = re.compile(r"\(at line (\d+), column \d+\)$").search
