@@ -154,6 +154,18 @@ def test_the_list_is_filtered_by_a_whole_recipient_in_any_case(empty):
     assert len(empty.messages("/addresses/anna@shop.example/messages")) == 2
 
 
+def test_a_recipient_at_an_internationalised_domain_is_found_and_counted_in_both_forms(empty):
+    empty.send("anna@bücher.example", subject="in UTF-8")
+    empty.send("Anna@xn--bcher-kva.example", subject="in ASCII")
+    for recipient in ("anna@BÜCHER.example", "anna@xn--bcher-kva.example"):
+        query = f"?to={quote(recipient)}"
+        assert [one["subject"] for one in empty.messages(f"/messages{query}")] == ["in ASCII", "in UTF-8"]
+        assert empty.request("GET", f"/messages.mbox{query}")[1].count(b"\nSubject: ") == 2
+    (counted,) = empty.get("/recipients")["recipients"]
+    assert counted == {"address": "Anna@xn--bcher-kva.example", "message_count": 2}
+    assert json.loads(empty.request("DELETE", f"/messages?to={quote('anna@bücher.example')}")[1]) == {"deleted": 2}
+
+
 def test_recipients_are_listed_with_their_message_counts_latest_first(empty):
     assert empty.get("/recipients") == {"message_count": 0, "recipients": []}
     empty.send("anna+1@shop.example", "bob@shop.example", "Bob@Shop.example")

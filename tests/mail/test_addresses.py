@@ -19,6 +19,7 @@ from tmpmaild.mail.addresses import (
     PathSyntaxError,
     canonical,
     check_local_part,
+    comparable,
     inbox_address,
     is_operator,
     parse_path,
@@ -671,6 +672,30 @@ def test_a_u_label_and_its_a_label_are_the_same_name(label):
     if not label.isascii():
         shown = ascii_name.removeprefix("xn--").encode().decode("punycode")
         assert shown == unicodedata.normalize("NFC", label.lower())
+
+
+@pytest.mark.parametrize(
+    ("recipient", "form"),
+    [
+        ("Anna+Tag@Shop.example", "anna+tag@shop.example"),
+        ("anna@Bücher.example", "anna@xn--bcher-kva.example"),
+        ("anna@XN--bcher-kva.example", "anna@xn--bcher-kva.example"),
+        ("anna@bu\u0308cher.example", "anna@xn--bcher-kva.example"),
+        ("Grüße@bücher.example", "grüsse@xn--bcher-kva.example"),
+        ("grüße@Shop.example", "grüsse@shop.example"),
+        ("anna@straße.example", "anna@xn--strae-oqa.example"),
+        ('"a@b"@bücher.example', '"a@b"@xn--bcher-kva.example'),
+        ("BÜCHER", "bücher"),
+        ("anna@shop。example", "anna@shop。example"),
+        ("anna@ﬁ.example", "anna@ﬁ.example"),
+        ("anna@\u212a.example", "anna@\u212a.example"),
+        ("anna@\ud800", "anna@\ud800"),
+        ("anna@" + "Ü" * 400, "anna@" + "ü" * 400),
+        ("", ""),
+    ],
+)
+def test_recipients_are_compared_without_case_and_with_their_domain_in_ascii(recipient, form):
+    assert comparable(recipient) == form
 
 
 def test_a_recipient_may_look_like_an_encoded_word_without_being_one():

@@ -111,8 +111,8 @@ class Catcher:
         return count + await self.delete_messages(some)
 
     async def ids_to(self, recipient: str) -> AsyncGenerator[str, None]:
-        """Yield the ids of the messages to a recipient, oldest first; recipients are compared case-insensitively."""
-        wanted = recipient.casefold()
+        """Yield the ids of the messages to a recipient, oldest first, comparing with ``addresses.comparable``."""
+        wanted = addresses.comparable(recipient)
         async with aclosing(recipients_by_message(self._storage, self.inbox_id, Page(ascending=True))) as messages:
             async for message_id, recipients in messages:
                 if wanted in recipients:
@@ -129,7 +129,7 @@ class Catcher:
             self._counts.update(changes)
 
     async def count_by_recipient(self) -> Recipients:
-        """Count the messages for each of the 1,000 latest recipients; recipients are compared case-insensitively."""
+        """Count the messages for each of the 1,000 latest recipients, compared with ``addresses.comparable``."""
         self._counts = self._counts or RecipientCounts(self._storage, self.inbox_id)
         return await self._counts.count()
 

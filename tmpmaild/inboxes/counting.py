@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tmpmaild.inboxes.filtering import rest_of
+from tmpmaild.mail import addresses
 from tmpmaild.model import InboxChange, MessageDeleted, Page
 from tmpmaild.storage.base import Storage
 
@@ -33,7 +34,7 @@ class Recipients(NamedTuple):
 
 
 class RecipientCounts:
-    """Counts messages in an inbox for each of the 1,000 latest recipients, which are compared case-insensitively."""
+    """Counts messages in an inbox for each of the 1,000 latest recipients, compared with ``addresses.comparable``."""
 
     def __init__(self, storage: Storage, inbox_id: str) -> None:
         self._storage = storage
@@ -79,7 +80,7 @@ class _Counts:
     def __init__(self) -> None:
         self.newest: str | None = None
         self._messages = 0
-        # Keyed by case-folded recipient: the spelling in the newest message, and the number of messages.
+        # Keyed by comparable recipient: the spelling in the newest message, and the number of messages.
         self._by_recipient: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._leaves_out = False  # whether some recipients are not counted
 
@@ -87,10 +88,10 @@ class _Counts:
         """Count a message that is older than all counted messages."""
         self.newest = self.newest or message_id
         self._messages += 1
-        for folded, recipient in recipients.items():
-            written, count = self._by_recipient.get(folded, (recipient, 0))
+        for key, recipient in recipients.items():
+            written, count = self._by_recipient.get(key, (recipient, 0))
             if count or len(self._by_recipient) < MOST_COUNTED:
-                self._by_recipient[folded] = written, count + 1
+                self._by_recipient[key] = written, count + 1
             else:
                 self._leaves_out = True
 
@@ -98,12 +99,12 @@ class _Counts:
         """Count a message newer than all counted messages; return False if a recipient has uncounted older messages."""
         self.newest = message_id
         self._messages += 1
-        for folded, recipient in reversed(recipients.items()):
-            _, count = self._by_recipient.get(folded, ("", 0))
+        for key, recipient in reversed(recipients.items()):
+            _, count = self._by_recipient.get(key, ("", 0))
             if not count and self._leaves_out:
                 return False
-            self._by_recipient[folded] = recipient, count + 1
-            self._by_recipient.move_to_end(folded, last=False)
+            self._by_recipient[key] = recipient, count + 1
+            self._by_recipient.move_to_end(key, last=False)
         while len(self._by_recipient) > MOST_COUNTED:
             self._by_recipient.popitem()
             self._leaves_out = True
@@ -117,7 +118,7 @@ class _Counts:
 async def recipients_by_message(
     storage: Storage, inbox_id: str, page: Page
 ) -> AsyncGenerator[tuple[str, dict[str, str]], None]:
-    """Yield the id of each message in the inbox for all mail, and its recipients by case-folded form.
+    """Yield the id of each message in the inbox for all mail, and its recipients by comparable form.
 
     Uses the bounds and the order of ``page``.
     """
@@ -127,7 +128,7 @@ async def recipients_by_message(
             recipients = recipients_of(text)
             if len(recipients) >= _MANY:
                 await asyncio.sleep(0)
-            yield message_id, {one.casefold(): one for one in recipients}
+            yield message_id, {addresses.comparable(one): one for one in recipients}
         page = rest_of(page, found[-1][0])
 
 

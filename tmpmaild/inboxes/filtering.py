@@ -6,6 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tmpmaild.inboxes.caches import message_characters, page_characters
+from tmpmaild.mail import addresses
 from tmpmaild.model import SEARCHED_CHARACTERS, Inbox, Listing, Message, Page
 from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.base import bodies_to_read, cut
@@ -41,17 +42,22 @@ def rest_of(page: Page, message_id: str) -> Page:
 def matches(message: Message, page: Page, body: str) -> bool:
     """Return whether a message has the text and attachments that a page requires. Each field is searched separately.
 
-    Matching ignores case, using Unicode case folding: "ß" matches "ss". ``body`` is the part of the body to search.
+    Matching ignores case, using Unicode case folding: "ß" matches "ss". ``body`` is the part of the body to search. The
+    recipient is compared with ``addresses.comparable``.
     """
     address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
     sender, text = _folded(page.sender), _folded(page.text)
     return (
-        (not page.recipient or page.recipient.casefold() in message.recipient.casefold().split("\n"))
+        (not page.recipient or _is_to(message, page.recipient))
         and (sender in address or sender in name)
         and _folded(page.subject) in subject
         and (text in address or text in name or text in subject or text in body.casefold())
         and ("attachment" not in page.has or not all(one.inline for one in message.attachments))
     )
+
+
+def _is_to(message: Message, recipient: str) -> bool:
+    return addresses.comparable(recipient) in map(addresses.comparable, message.recipient.split("\n"))
 
 
 def _folded(wanted: str | None) -> str:

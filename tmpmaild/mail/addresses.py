@@ -155,6 +155,27 @@ def canonical(text: str) -> str | None:
     return inbox_address(mailbox) if mailbox.domain else None
 
 
+def comparable(recipient: str) -> str:
+    """Return the form in which recipients are compared: case-folded, with A-labels in the domain (RFC 5890 §2.3.2.1).
+
+    Unlike ``inbox_address``, keeps the tag. Text that is not an address is only case-folded.
+    """
+    if recipient.isascii():
+        return recipient.lower()
+    local_part, at, domain = recipient.rpartition("@")
+    if not at or domain.isascii() or len(recipient) > MAX_ADDRESS_OCTETS:
+        return recipient.casefold()
+    return f"{local_part.casefold()}{at}{_comparable_domain(domain)}"
+
+
+@lru_cache(maxsize=1024)
+def _comparable_domain(domain: str) -> str:
+    try:
+        return hostnames.to_ascii(domain)
+    except ValueError:
+        return domain  # no mail reaches it, and folding it might turn it into a different name
+
+
 def check_local_part(text: str) -> str:
     """Return a local part chosen by a client, in lower case; raises LocalPartError.
 

@@ -5,6 +5,7 @@ import { ApiError } from "./api.js";
 import { get, set } from "./browser.js";
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
+import { fold } from "./recipients.js";
 import { SCOPE } from "./store.js";
 
 // Represents all messages where the code expects an inbox.
@@ -17,7 +18,6 @@ const TOGETHER_MS = 50; // deleting many messages causes many separate events
 const SETTLED_MS = 2000;
 const BEYOND = "~"; // sorts after every id
 
-const fold = (address) => address.toLowerCase();
 // Return the recipients of a message, without duplicates.
 const recipientsOf = ({ recipients, to }) => [...new Map((recipients ?? [to]).map((one) => [fold(one), one])).values()];
 
@@ -43,7 +43,7 @@ export class AllMail {
   #loading = new Map(); // by recipient
   #single; // a message that was requested by its id
   #total = 0;
-  #counts = new Map(); // by recipient in lower case: { address, n }
+  #counts = new Map(); // by folded recipient: { address, n }
   #hidden = new Map(); // by id: messages that the reader has deleted but the server has not deleted yet
   #hiddenAll; // the state before the reader deleted everything
   #dropped = new Set(); // ids of messages that the server has deleted but the page does not know about yet

@@ -12,6 +12,16 @@ const ADDRESS_FIELDS = ["to", "cc"];
 const BEFORE_ADDRESS = /(?:^|[\s<,;:("])$/;
 const AFTER_ADDRESS = /^(?:$|[\s>,;)"])/;
 
+const isAscii = (text) => /^[\0-\x7f]*$/.test(text);
+
+// Return the form in which recipients are compared, as on the server: lower case, with A-labels in the domain.
+export function fold(address) {
+  const [at, lower] = [address.lastIndexOf("@") + 1, address.toLowerCase()];
+  if (at === 0 || isAscii(address.slice(at))) return lower;
+  const domain = URL.canParse(`http://${address.slice(at)}`) ? new URL(`http://${address.slice(at)}`).hostname : "";
+  return domain ? address.slice(0, at).toLowerCase() + domain : lower;
+}
+
 const shortOf = (address) => plain(address) || address;
 
 // Draw the recipients of a message in a row of the list.
@@ -76,7 +86,7 @@ export function recipientChooser(element, choose) {
   }
 
   function row(address, label, n) {
-    const about = { "aria-current": String(address === last.chosen), title: label, click: () => pick(address) };
+    const about = { "aria-current": String(fold(address) === fold(last.chosen)), title: label, click: () => pick(address) };
     return h("button.recipient", about, said("span", label), h("span.soft.small", String(n)));
   }
 
@@ -107,7 +117,7 @@ export function recipientChooser(element, choose) {
     last = { recipients, chosen, total };
     element.hidden = false;
     input.hidden = recipients.length < FIND_FROM;
-    const n = chosen ? recipients.find(({ address }) => address === chosen)?.n ?? 0 : total;
+    const n = chosen ? recipients.find(({ address }) => fold(address) === fold(chosen))?.n ?? 0 : total;
     head.replaceChildren(said("span", chosen ? shortOf(chosen) : t("all-recipients")), h("span.soft.small", String(n)), icon("down"));
     drawRows();
   };

@@ -133,6 +133,26 @@ async def test_a_recipient_is_selected_by_its_message_count(catcher, catcher_tab
     await tab.until_subjects("six", "five", "four", "three", "two", "one")
 
 
+@BROWSERS
+async def test_a_recipient_written_in_several_ways_is_one_recipient(catcher, catcher_tab, expect):
+    with catcher.smtp() as client:
+        client.command_encoding = "utf-8"
+        client.sendmail("shop@shop.example", ["anna@bücher.example"], b"Subject: one\r\n\r\nText\r\n")
+    tab = await catcher_tab()
+    await choose_recipient(tab, re.compile("anna@bücher.example"))
+    await tab.until_subjects("one")
+    catcher.send("two", to=["Anna@xn--bcher-kva.example"])
+    catcher.send("three")
+    await tab.until_subjects("two", "one")
+    chooser = tab.recipients.get_by_role("button").first
+    await expect(chooser).to_have_text("anna@bücher.example2")
+    three, _, _ = catcher.request("messages")["messages"]
+    catcher.request(f"messages/{three['id']}", "DELETE")  # the page then requests the counts again
+    recounted = ["All recipients2", "Anna@xn--bcher-kva.example2"]
+    await expect(tab.recipients.locator(".recipient")).to_have_text(recounted)
+    await expect(chooser).to_have_text("anna@bücher.example2")
+
+
 @pytest.mark.parametrize("options", [WIDE, PHONE], ids=["wide", "phone"])
 async def test_an_open_list_of_many_recipients_shows_half_of_its_last_row_and_an_arrow_that_closes_it(
     catcher, catcher_tab, options
