@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.http.inputs import AllMailQuery, DeleteQuery
+from tmpmaild.http.inputs import AllMailDeleteQuery, AllMailQuery
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -36,7 +36,7 @@ HELD = [DOCS / "api.md", DOCS / "configuration.md", *DOCS.glob("testing/*.md"), 
 API = (DOCS / "api.md").read_text() + (DOCS / "operations.md").read_text()
 QUERIES = {
     method: {field.encode_name for field in msgspec.structs.fields(query)}
-    for method, query in (("GET", AllMailQuery), ("DELETE", DeleteQuery))
+    for method, query in (("GET", AllMailQuery), ("DELETE", AllMailDeleteQuery))
 }
 WORDS = set(re.findall(r"\w[\w-]*", "".join(path.read_text() for path in HELD)))
 OF_OTHERS = {"show-capture", "no"}  # an option of pytest itself
