@@ -38,6 +38,7 @@ def test_without_the_key_it_says_what_is_missing(run):
     status, text = run(tests="def test_it(all_mail): pass\n")
     assert status == 1, text
     assert "all_mail needs a service that catches all mail: tmpmaild_catch_all = true" in text
+    assert "another exception occurred" not in text
 
 
 def test_in_parallel_on_one_service_each_call_needs_a_recipient(run, catching_service):

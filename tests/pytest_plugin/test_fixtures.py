@@ -43,6 +43,7 @@ def test_a_daemon_that_does_not_start_reports_the_reason(run, tmp_path):
     status, text = run(tests=tests, python_path=tmp_path)
     assert (status, "1 passed, 2 errors" in text) == (1, True), text
     assert "tmpmaild: the embedded daemon did not start (exit 1); its output:\nbroken on purpose" in text
+    assert "another exception occurred" not in text
 
 
 @pytest.mark.parametrize("fixture", ["inbox", "async_inbox"])

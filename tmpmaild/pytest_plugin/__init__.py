@@ -70,7 +70,7 @@ def _tmpmaild_service(
         with embedded.daemon(tmp_path_factory.mktemp("tmpmaild"), embedded.wanted(pytestconfig)) as service:
             yield service
     except embedded.NoService as error:
-        pytest.fail(f"tmpmaild: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"tmpmaild: {error}", pytrace=False) from None
 
 
 @pytest.fixture(scope="session")

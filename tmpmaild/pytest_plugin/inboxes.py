@@ -127,11 +127,11 @@ def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[OpenedAllMail]
     try:
         clients.plain.all_mail().latest()
     except CatchAllOff:
-        pytest.fail(
+        raise pytest.fail.Exception(
             "tmpmaild: all_mail needs a service that catches all mail: tmpmaild_catch_all = true in the ini file, or "
             "--tmpmaild-url of tmpmaild catch",
             pytrace=False,
-        )
+        ) from None
     found = clients.all_mail(is_shared=is_shared)
     yield found
     if not is_shared:
