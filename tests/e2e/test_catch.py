@@ -324,6 +324,13 @@ def test_a_wait_in_an_empty_inbox_names_the_recipients_of_the_newest_messages(em
     }
 
 
+def test_a_wait_names_only_what_a_message_lacks_if_its_internationalised_domain_is_written_differently(empty):
+    empty.send("anna@bücher.example", subject="Hello")
+    with Client(f"http://127.0.0.1:{empty.http_port}") as client, pytest.raises(WaitTimeout) as late:
+        client.all_mail().wait_for(to="Anna@xn--bcher-kva.example", subject="Bye", timeout=0)
+    assert str(late.value).splitlines()[2:] == ["    lacks subject 'Bye'"]
+
+
 def test_an_mbox_file_can_be_limited_to_one_recipient(empty):
     empty.send("anna@shop.example", "bob@shop.example", subject="to both")
     empty.send("bob@shop.example", subject="to bob")

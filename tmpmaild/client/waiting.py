@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Generic, TypeAlias, TypeVar
@@ -135,6 +136,16 @@ def _contains(found: str, part: Pattern | None, *, ignore_case: bool) -> bool:
 def _shown(pattern: Pattern) -> str:
     text = pattern.pattern if isinstance(pattern, re.Pattern) else pattern
     return repr(errors.printable(text))
+
+
+def _comparable(recipient: str) -> str:
+    """Return the form in which the service compares recipients: case-folded, with A-labels in the domain."""
+    local_part, at, domain = recipient.rpartition("@")
+    if not at or domain.isascii():
+        return recipient.casefold()
+    labels = unicodedata.normalize("NFC", domain.lower()).split(".")
+    ascii_labels = [one if one.isascii() else f"xn--{one.encode('punycode').decode()}" for one in labels]
+    return f"{local_part.casefold()}@{'.'.join(ascii_labels)}"
 
 
 def _any_contains(texts: Iterable[str], part: str) -> bool:
@@ -345,7 +356,7 @@ class Waiting(Generic[T]):
         }
         recipients = message.recipients or (message.recipient,)
         to = wanted.to or ""
-        is_elsewhere = to != "" and to.casefold() not in map(str.casefold, recipients)
+        is_elsewhere = to != "" and _comparable(to) not in map(_comparable, recipients)
         lacks = [f"recipient {_shown(to)}"] if is_elsewhere else []
         lacks += [name for name, (part, texts) in searched.items() if part and not _any_contains(texts, part)]
         found = {"code": message.codes, "link": message.links, "attachment": message.attachments}

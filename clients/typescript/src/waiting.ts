@@ -172,7 +172,8 @@ export class Waiting<T> {
   #shortcomings(message: MessageItem): string[] {
     const { query, goal } = this;
     const recipients = message.recipients ?? [message.to];
-    const isElsewhere = Boolean(query.to) && !recipients.some((one) => one.toLowerCase() === query.to?.toLowerCase());
+    const wanted = comparable(query.to ?? "");
+    const isElsewhere = wanted !== "" && !recipients.some((one) => comparable(one) === wanted);
     const lacks = [
       isElsewhere ? lacking("recipient", query.to, []) : "",
       lacking("subject", query.subject, [message.subject]),
@@ -246,6 +247,14 @@ export function listed(messages: readonly MessageItem[], notes: (message: Messag
 function refusedOf(reason: string): string {
   const at = reason.indexOf(REFUSED);
   return at < 0 ? "" : printable(reason.slice(at), MAX_REASON_CHARACTERS);
+}
+
+/** Return the form in which the service compares recipients: lower case, with A-labels in the domain. */
+function comparable(recipient: string): string {
+  const at = recipient.lastIndexOf("@") + 1;
+  const url = `http://${recipient.slice(at)}`;
+  if (at === 0 || !/[\u0080-\uffff]/.test(url) || !URL.canParse(url)) return recipient.toLowerCase();
+  return recipient.slice(0, at).toLowerCase() + new URL(url).hostname;
 }
 
 function lacking(name: string, wanted: string | undefined, texts: readonly string[]): string {

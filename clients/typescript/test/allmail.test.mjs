@@ -50,6 +50,15 @@ test("a wait for a different recipient lists the recipients of the messages that
   assert.equal(await allMail.clear(), 1);
 });
 
+test("a wait names only what a message lacks if its internationalised domain is written differently", async () => {
+  await send(service.smtp, ["anna@xn--bcher-kva.example"], { fields: { Subject: "Hello" } });
+  await assert.rejects(allMail.waitFor({ to: "Anna@bücher.example", subject: "Bye", timeoutMs: 10 }), (error) => {
+    assert.deepEqual(error.message.split("\n").slice(2), ['    lacks subject "Bye"']);
+    return error instanceof WaitTimeout;
+  });
+  assert.equal(await allMail.clear({ to: "anna@bücher.example" }), 1);
+});
+
 test("a service that does not catch all mail says so", async () => {
   const other = await startTmpmaild();
   try {
