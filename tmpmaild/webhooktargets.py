@@ -15,9 +15,9 @@ from msgspec import Struct
 from tmpmaild import hostnames
 from tmpmaild.clients import Network, parse_network
 
-MOST_URL_CHARACTERS: Final = 2048
+MAX_URL_CHARACTERS: Final = 2048
 _WEB_PORTS: Final = {"http": 80, "https": 443}
-_MOST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 
 _RULE = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?").fullmatch
 # RFC 3986 §3, but without user information or a fragment, which webhooks do not need.
@@ -110,7 +110,7 @@ def parse_rule(text: str) -> Rule:
     match = (text, None, None) if text.count(":") > 1 and not text.startswith("[") else _rule_parts(text)
     v6, other, digits = match
     port = int(digits or 0)
-    if port > _MOST_PORT or (digits and not port):
+    if port > _MAX_PORT or (digits and not port):
         raise ValueError("no such port")
     host = v6 or other or ""
     if v6 or "/" in host or _ENDS_IN_A_NUMBER(host):
@@ -128,19 +128,19 @@ def _rule_parts(text: str) -> tuple[str | None, str | None, str | None]:
 
 def parse_url(text: str) -> Target:
     """Parse a webhook URL; raises ValueError with a sentence that describes the mistake."""
-    if len(text) > MOST_URL_CHARACTERS:
-        raise ValueError(f"it has more than {MOST_URL_CHARACTERS} characters")
+    if len(text) > MAX_URL_CHARACTERS:
+        raise ValueError(f"it has more than {MAX_URL_CHARACTERS} characters")
     match = _URL(text)
     if match is None:
         raise ValueError(_mistake(text))
     scheme, v6, host, digits, path, query = match.groups()
     scheme = scheme.lower()
     port = int(digits or _WEB_PORTS[scheme])
-    if not 0 < port <= _MOST_PORT:
+    if not 0 < port <= _MAX_PORT:
         raise ValueError("its port is out of range")
     target = Target(scheme, _host(v6, host), port, (path or "/") + (query or ""))
-    if len(target.url) > MOST_URL_CHARACTERS:  # the normal form is stored, and must be valid when it is parsed again
-        raise ValueError(f"its normal form has more than {MOST_URL_CHARACTERS} characters")
+    if len(target.url) > MAX_URL_CHARACTERS:  # the normal form is stored, and must be valid when it is parsed again
+        raise ValueError(f"its normal form has more than {MAX_URL_CHARACTERS} characters")
     return target
 
 

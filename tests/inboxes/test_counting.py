@@ -100,7 +100,7 @@ async def test_deleting_a_copy_from_an_inbox_changes_nothing(world):
 
 
 async def test_the_counts_of_the_latest_recipients_are_complete(world, monkeypatch):
-    monkeypatch.setattr(counting, "MOST_COUNTED", 2)
+    monkeypatch.setattr(counting, "MAX_COUNTED", 2)
     for name in ("ada", "bob", "eve", "ada"):
         await world.deliver(f"{name}@shop.example")
     assert await counted(world) == (4, [("ada@shop.example", 2), ("eve@shop.example", 1)])

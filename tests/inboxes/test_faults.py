@@ -61,7 +61,7 @@ def test_faults_that_cannot_be_ordered_are_reported(allowed, ordered, mistake):
 
 
 def test_the_number_of_addresses_with_faults_is_limited(faults, monkeypatch):
-    monkeypatch.setattr(faults_module, "_MOST_INBOXES", 2)
+    monkeypatch.setattr(faults_module, "_MAX_INBOXES", 2)
     faults.order(ADA, [SLOW])
     faults.ensure_possible([SLOW])
     faults.order(BOB, [SLOW])

@@ -153,7 +153,7 @@ async def test_no_verdict_is_stored_if_the_message_or_its_inbox_ends_before_the_
 
 async def test_a_full_queue_is_reported_and_checked_later(deaf, monkeypatch):
     address = await deaf.create("ada")
-    monkeypatch.setattr(checker, "_MOST_WAITING", 2)
+    monkeypatch.setattr(checker, "_MAX_WAITING", 2)
     deaf.serve(deaf.checker.enqueue)
     for _ in range(3):
         await deaf.deliver(address)
@@ -169,7 +169,7 @@ async def test_a_full_queue_is_reported_and_checked_later(deaf, monkeypatch):
 
 async def test_a_full_queue_delays_no_wait_and_no_stream(deaf, monkeypatch):
     address = await deaf.create("ada")
-    monkeypatch.setattr(checker, "_MOST_WAITING", 1)
+    monkeypatch.setattr(checker, "_MAX_WAITING", 1)
     deaf.serve(deaf.checker.enqueue)
     await deaf.deliver(address)
     message_id = await deaf.deliver(address)
@@ -197,7 +197,7 @@ async def test_messages_with_a_silent_name_server_do_not_delay_other_verdicts(ha
 
 @pytest.mark.parametrize(("client", "is_taken"), [("192.0.2.1", True), ("198.51.100.1", False)])
 async def test_the_messages_of_the_busiest_client_are_dropped_first(harness, monkeypatch, client, is_taken):
-    monkeypatch.setattr(checker, "_MOST_WAITING", 4)
+    monkeypatch.setattr(checker, "_MAX_WAITING", 4)
     asked = harness.checker
     for number in range(4):
         assert asked.enqueue("ada@mail.example.com", f"msg_{number}", "198.51.100.1")
@@ -214,7 +214,7 @@ async def test_a_message_is_queued_once_for_each_of_its_inboxes_and_the_queue_is
     for address in ("ada@mail.example.com", "ada@mail.example.com", "bob@mail.example.com"):
         assert asked.enqueue(address, "msg_1", "192.0.2.1")
     assert harness.figure("senders_waiting") == 2
-    assert checker._MOST_WAITING == 256
+    assert checker._MAX_WAITING == 256
 
 
 async def test_a_failed_check_is_also_a_verdict(store, zones, clock, caplog):

@@ -72,7 +72,7 @@ def test_responses_are_cached_for_their_time_to_live_within_bounds(zones, monkey
 
 
 def test_the_number_of_cached_names_is_limited(zones, monkeypatch):
-    monkeypatch.setattr(resolver, "_MOST_NAMES", 3)
+    monkeypatch.setattr(resolver, "_MAX_NAMES", 3)
     asking = Resolver(zones.place)
     for number in (*range(10), 9, 8, 7):
         asking.query(f"n{number}.example", "A", soon())

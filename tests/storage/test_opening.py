@@ -23,7 +23,7 @@ from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
 from tmpmaild.storage.sqlite import opening
 from tmpmaild.storage.sqlite.engine import migrate, migrations, open_storage, upgrade
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
+from tmpmaild.storage.sqlite.layout import MIN_STORED_BYTES
 
 from .conftest import run, settings
 
@@ -309,4 +309,4 @@ async def test_the_views_can_be_read_while_the_daemon_runs_and_have_no_swept_mai
     assert mail[0]["received_at"] == "2026-09-21T14:13:20.000Z"
     assert [row["address"] for row in inboxes] == ["ada@mail.example.com", "bob@mail.example.com"]
     assert inboxes[1]["expires_at"] == "2026-09-21T14:13:20.001Z"
-    assert (inboxes[0]["message_count"], inboxes[0]["stored_bytes"]) == (1, LEAST_STORED_BYTES)
+    assert (inboxes[0]["message_count"], inboxes[0]["stored_bytes"]) == (1, MIN_STORED_BYTES)

@@ -7,7 +7,7 @@ from webhookharness import SECRET
 
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import StoredWebhook, Webhook, WebhookState
-from tmpmaild.webhooks.events import MOST_BODY_BYTES, Events, Step
+from tmpmaild.webhooks.events import MAX_BODY_BYTES, Events, Step
 
 NOW_MS = 1_790_000_000_000
 WEBHOOK = Webhook("https://hooks.example.org/", frozenset({"message"}), frozenset(), SECRET)
@@ -60,5 +60,5 @@ async def test_the_text_is_left_out_of_a_document_that_would_be_too_large(harnes
     await harness.deliver(inbox, "hello", body)
     step = await events.next(await leased(harness, inbox), harness.clock())
     data = msgspec.json.decode(step.event.body)["data"]
-    assert len(step.event.body) <= MOST_BODY_BYTES
+    assert len(step.event.body) <= MAX_BODY_BYTES
     assert (data["subject"], data["body"] == "", data.get("truncated", False)) == ("hello", is_left_out, is_left_out)

@@ -24,7 +24,7 @@ from tmpmaild.client.transport import Steps
 
 Document = dict[str, object]
 GRACE_SECONDS: Final = 5
-_MOST_UNCHECKED: Final = 200
+_MAX_UNCHECKED: Final = 200
 _NOT_STARTED: Final = 126  # the exit code that shells use
 
 
@@ -135,7 +135,7 @@ class WebhookDocuments:
             yield _verdict(message)
             return
         self._unchecked[message_id] = (before, message)
-        if len(self._unchecked) > _MOST_UNCHECKED:
+        if len(self._unchecked) > _MAX_UNCHECKED:
             del self._unchecked[next(iter(self._unchecked))]
 
 

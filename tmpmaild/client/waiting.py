@@ -32,7 +32,7 @@ Pattern: TypeAlias = str | re.Pattern[str]
 _LONGEST_WAIT_SECONDS = 50
 _GRACE_SECONDS = 5
 _LATE_SECONDS = 1
-_LEAST_READ_SECONDS = 0.1
+_MIN_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # the server's empty list must arrive before our timeout
 _PAUSE_SECONDS = 1
 _FIRST_PAUSE_SECONDS = 0.1
@@ -290,7 +290,7 @@ class Waiting(Generic[T]):
 
     def _whole(self, message: Message) -> Steps[Message]:
         """Return a truncated message with its whole text, unless it has been deleted."""
-        read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
+        read_seconds = max(self._left_seconds() + _LATE_SECONDS, _MIN_READ_SECONDS)
         try:
             reply = yield SendRequest(self._inbox.details_request(message.id, read_seconds))
             return replace(message, text=decoded(reply, Details).text, truncated=False)
@@ -383,7 +383,7 @@ class Waiting(Generic[T]):
 
     def _arrived(self) -> Steps[list[Message]]:
         """List the messages that arrived, whether or not they match."""
-        read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
+        read_seconds = max(self._left_seconds() + _LATE_SECONDS, _MIN_READ_SECONDS)
         query = urlencoded({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
         try:
             reply = yield SendRequest(self._inbox.list_request(query, read_seconds))

@@ -106,7 +106,7 @@ _WITH_SENDER = re.compile("[0-9]{4,8} B[0-9]{3}")
 _IDENTIFIER = re.compile(
     "[Xx]{2,}[0-9]{1,6}|[0-9]{1,6}[Xx]{2,}[0-9]{0,6}|(?:[0-9]{2})?[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z](?:[0-9A-Z]Z[0-9A-Z])?"
 )
-_MOST_TYPED = 14
+_MAX_TYPED = 14
 _LONG_GROUP = 12  # for example in a hash or a UUID
 _LONGEST_TYPED = 10  # longer codes are copied rather than typed
 _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
@@ -191,7 +191,7 @@ def _whole(line: str, start: int) -> Candidate | None:
     match = _VALUE_LINE.fullmatch(line, start)
     if match and not _WITH_SENDER.fullmatch(match[1]) and any(map(str.isdigit, match[1])):
         value = match[1].replace(" ", "")
-        if _SHORTEST <= sum(map(str.isalnum, value)) <= _MOST_TYPED:
+        if _SHORTEST <= sum(map(str.isalnum, value)) <= _MAX_TYPED:
             return Candidate(*match.span(1), value, VALUE_LINE, Kind.VALUE)
     return None
 

@@ -27,7 +27,7 @@ _LINES_AROUND = 3
 _OLD_CHARACTERS = 15
 _LONG_LETTERS = 6
 _WEAKLY_NAMED = 0.65
-_LEAST_BEHIND_THE_BEST = 0.7
+_MIN_RUNNER_UP_SCORE = 0.7
 _LINE_COST = 0.04
 
 _OLD_FACTOR = 0.5
@@ -54,7 +54,7 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
         found = score_by_features(document) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
     # Beyond the best code, a word that consists only of letters may be a brand.
-    others = [one for one in best_first[1:] if one[1] >= _LEAST_BEHIND_THE_BEST and not one[0].isalpha()]
+    others = [one for one in best_first[1:] if one[1] >= _MIN_RUNNER_UP_SCORE and not one[0].isalpha()]
     return tuple(Code(value, round(score, 2)) for value, score in best_first[:1] + others)
 
 

@@ -37,7 +37,7 @@ _SHORT_WORD = 3
 _ABBREVIATION = 2
 _WORDS_AROUND = 12
 _ENTER_BEFORE_CHARACTERS = 30
-_MOST_MODIFIERS = 3
+_MAX_MODIFIERS = 3
 
 # Joins a noun and its modifier: "code promo", "code de suivi", "mot de passe à usage unique"
 OF = re.compile(
@@ -62,7 +62,7 @@ _FIRST_EAST_ASIAN = "\u1100"
 
 _USER_NAME = re.compile(r"[A-Za-z]{2,}+[0-9]{1,4}")
 _BEFORE_VALUE = " *_\"'" + "".join(COLONS)
-_MOST_TAGS = 3
+_MAX_TAGS = 3
 _ENVIRONMENT = re.compile(
     r"[^\w\s]{0,4}(?:staging|stage|stg|test|testing|dev|development|uat|qa|sandbox|demo|integration|pre-?prod|prod|production"
     r"|preview|local|localhost|spam|ext|extern|externe|externo|external)(?:[ _-]?[a-z]{0,3}[0-9]{1,2})?"
@@ -184,7 +184,7 @@ def _without_tags(subject: str) -> str:
 
     Other tags, such as the name of a mailing list, keep their meaning, but capital letters in them do not form a code.
     """
-    for _ in range(_MOST_TAGS):
+    for _ in range(_MAX_TAGS):
         found = _ENVIRONMENT.match(subject)
         if found is None:
             break
@@ -291,7 +291,7 @@ def has_known_modifiers(line: Line, noun: Span, rest: str) -> bool:
         if not _MODIFIER_FOLLOWS.fullmatch(word):
             return False
     behind = _WORD_AFTER.match(line.text, noun.end)
-    return behind is None or rest.count(" ") > _MOST_MODIFIERS + 1 or _is_known_word(line, behind)
+    return behind is None or rest.count(" ") > _MAX_MODIFIERS + 1 or _is_known_word(line, behind)
 
 
 def _is_known_word(line: Line, found: re.Match[str]) -> bool:

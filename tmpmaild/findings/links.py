@@ -27,9 +27,9 @@ _LOOKED_AT = 300
 _CONTEXT_CHARACTERS = 160
 _NEAR_CHARACTERS = 80
 _PATH_CHARACTERS = 1000
-_LEAST_RANDOM_CHARACTERS = 12
-_MOST_RANDOM_CHARACTERS = 100
-_LEAST_DIGITS = 2
+_MIN_RANDOM_CHARACTERS = 12
+_MAX_RANDOM_CHARACTERS = 100
+_MIN_DIGITS = 2
 
 # The start of an address in HTML that is not the value of an attribute.
 _BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)
@@ -259,9 +259,9 @@ def _combined(spans: list[lexicon.Span[Cue]]) -> set[Cue]:
 
 def _has_token(path: str) -> bool:
     """Return whether a part of a path looks random: long, with letters and at least two digits."""
-    return any(_looks_random(part[:_MOST_RANDOM_CHARACTERS]) for part in _BREAKS.split(path))
+    return any(_looks_random(part[:_MAX_RANDOM_CHARACTERS]) for part in _BREAKS.split(path))
 
 
 def _looks_random(part: str) -> bool:
     digits = sum(map(str.isdigit, part))
-    return len(part) >= _LEAST_RANDOM_CHARACTERS and _LEAST_DIGITS <= digits < len(part) and " " not in part
+    return len(part) >= _MIN_RANDOM_CHARACTERS and _MIN_DIGITS <= digits < len(part) and " " not in part

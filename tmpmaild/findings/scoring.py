@@ -19,18 +19,18 @@ LEAST = 0.45
 
 _BIAS = -2.75
 _SCORE_PER_WEIGHT = 0.04
-_MOST_BY_FEATURES = 0.7
+_MAX_FEATURE_SCORE = 0.7
 _WEIGHTS = lexicon.load("features", dict[str, float])
-_MOST_AROUND = sum(weight for name, weight in _WEIGHTS.items() if weight > 0 and name.startswith("around"))
+_MAX_AROUND_WEIGHT = sum(weight for name, weight in _WEIGHTS.items() if weight > 0 and name.startswith("around"))
 
-_MOST_LINES = 300
-_FEWEST_LINES = 2
+_MAX_LINES = 300
+_MIN_LINES = 2
 _LINES_AROUND = 3
 _EARLY_LINES = 5
 _LINES_THAT_REFER = 6
 _LATE_SHARE = 2 / 3
 _TITLE_CHARACTERS = 40
-_MOST_COUNTED = 2
+_MAX_COUNTED = 2
 _WEAK_CANDIDATE = 0.7
 
 _SENTENCE_ENDS = (".", "!", "?", ",", "\u3002", "\uff0c", "\uff01", "\u0964")
@@ -77,7 +77,7 @@ class _Counts:
     """A document, and counts over all its lines."""
 
     def __init__(self, document: Document) -> None:
-        self.lines, self.first, self.cues = document.lines[:_MOST_LINES], document.first, document.cues
+        self.lines, self.first, self.cues = document.lines[:_MAX_LINES], document.first, document.cues
         self.late = self.first + max(_EARLY_LINES, int(_LATE_SHARE * (len(self.lines) - self.first)))
         self.placed = [
             _Placed(number, candidate, _place(line, candidate))
@@ -98,7 +98,7 @@ class _Counts:
         rivals = self._rivals.get(one.place, self._rivals["colon"]) - {one.candidate.value}
         if self._has_amounts:
             yield "amounts"
-        yield f"rivals {min(len(rivals), _MOST_COUNTED)}"
+        yield f"rivals {min(len(rivals), _MAX_COUNTED)}"
         if len(self._values) == 1:
             yield "sole"
 
@@ -118,14 +118,14 @@ class _Counts:
 
 def score_by_features(document: Document) -> dict[str, float]:
     """Return the values that have the features of codes, with their scores."""
-    if sum(bool(line.text) for line in document.lines) < _FEWEST_LINES:
+    if sum(bool(line.text) for line in document.lines) < _MIN_LINES:
         return {}
     counts = _Counts(document)
     found: dict[str, float] = {}
     for one in counts.placed:
         weight = _weight(_features(counts, one))
         if weight > 0:
-            score = min(LEAST + _SCORE_PER_WEIGHT * weight, _MOST_BY_FEATURES)
+            score = min(LEAST + _SCORE_PER_WEIGHT * weight, _MAX_FEATURE_SCORE)
             found[one.candidate.value] = max(score, found.get(one.candidate.value, 0))
     return found
 
@@ -143,7 +143,7 @@ def _features(counts: _Counts, one: _Placed) -> set[str]:
     features = {one.place, *counts.competition(one), *_of_form(one.candidate), *_of_place(counts, one)}
     features |= {*_of_cues("own", own), *_of_label(counts, one)}
     features |= {*_of_cues("subject", counts.cues(0, counts.first))}
-    if _weight(features) + _MOST_AROUND > 0:  # searching the surrounding lines is expensive
+    if _weight(features) + _MAX_AROUND_WEIGHT > 0:  # searching the surrounding lines is expensive
         above = counts.cues(max(one.number - _LINES_AROUND, counts.first), one.number)
         below = counts.cues(one.number + 1, one.number + 1 + _LINES_AROUND)
         features |= {*_of_cues("around", above | below)}

@@ -34,7 +34,7 @@ _M_MMAP_THRESHOLD = -3  # from glibc's malloc.h
 _LARGE_BYTES = 2 * 1024 * 1024
 _LAG_SECONDS = 0.5
 _DESCRIPTORS = 65_536  # used if the system sets no limit
-_FEWEST_KEPT, _MOST_KEPT = 52, 200  # for the database, threads, ports and commands, and for refused connections
+_MIN_KEPT, _MAX_KEPT = 52, 200  # for the database, threads, ports and commands, and for refused connections
 _STATE = Path("/var/lib")  # where systemd creates each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
@@ -111,7 +111,7 @@ def within_descriptors(config: Config, limit: int) -> Config:
 
     A client over the limit then receives an error, instead of having its connection closed without a reason.
     """
-    kept = max(_FEWEST_KEPT, min(limit // 4, _MOST_KEPT))
+    kept = max(_MIN_KEPT, min(limit // 4, _MAX_KEPT))
     room = max(limit - kept, 2)
     smtp, http = config.smtp.max_connections or room, config.http.max_connections or room
     if smtp + http <= room:

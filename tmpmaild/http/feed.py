@@ -33,8 +33,8 @@ _ATOM = Returns(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, header
 _NEWEST = Page(limit=50, bodies_bytes=256 * 1024)
 _SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # browsers display XML as a page
 _LINE_CHARACTERS = 1000
-_MOST_CODES = 3
-_MOST_LINKS = 10
+_MAX_CODES = 3
+_MAX_LINKS = 10
 _LINKS_CHARACTERS = 4096  # the limit per message; links are never truncated
 _not_xml = re.compile(
     "[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -176,7 +176,7 @@ def _author(message: Message) -> Iterator[Html]:
 
 
 def _content(message: Message) -> Iterator[str]:
-    found = [f"Code: {code.value}" for code in message.findings.codes[:_MOST_CODES]]
+    found = [f"Code: {code.value}" for code in message.findings.codes[:_MAX_CODES]]
     found += [f"Link: {href}" for href in _links(message)]
     if found:
         yield from (*found, "")
@@ -187,7 +187,7 @@ def _content(message: Message) -> Iterator[str]:
 
 def _links(message: Message) -> Iterator[str]:
     left_characters = _LINKS_CHARACTERS
-    for link in message.findings.links[:_MOST_LINKS]:
+    for link in message.findings.links[:_MAX_LINKS]:
         if len(link.href) <= left_characters:
             left_characters -= len(link.href)
             yield link.href

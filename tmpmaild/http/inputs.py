@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
+from tmpmaild.inboxes.faults import MAX_FAULTS, Fault, Step
 from tmpmaild.model import Feature, Page, WebhookEvent
-from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
+from tmpmaild.webhooktargets import MAX_URL_CHARACTERS
 
 EXAMPLE_DOMAIN = "mail.example.com"
 """The domain in all examples here and in ``schemas.py``; ``openapi.py`` replaces it with a domain of the server."""
@@ -102,11 +102,11 @@ class FaultItem(Struct, frozen=True):
 Faults = Annotated[
     list[FaultItem],
     _takes(
-        f"a list of up to {MOST_FAULTS} objects",
+        f"a list of up to {MAX_FAULTS} objects",
         "Faults for the next messages; they replace any earlier faults. Available only if the operator has set "
         "`smtp.faults`.",
         [],
-        max_length=MOST_FAULTS,
+        max_length=MAX_FAULTS,
     ),
 ]
 
@@ -117,10 +117,10 @@ class WebhookRequest(Struct, frozen=True):
     url: Annotated[
         str,
         _takes(
-            f"a string of up to {MOST_URL_CHARACTERS} characters",
+            f"a string of up to {MAX_URL_CHARACTERS} characters",
             "A URL that the operator allows, without user information or fragment.",
             "https://hooks.example.org/mail",
-            max_length=MOST_URL_CHARACTERS,
+            max_length=MAX_URL_CHARACTERS,
         ),
     ]
     events: Annotated[

@@ -40,7 +40,7 @@ from tmpmaild.validation import ValidationErrors
 Deletion = TypeVar("Deletion", bound=DeleteQuery)
 
 _NEWEST = page(PageQuery())  # most clients request this page
-_MOST_NAMED = 3  # the maximum number of messages and of refusals in the reason for an empty wait
+_MAX_NAMED = 3  # the maximum number of messages and of refusals in the reason for an empty wait
 _MAX_NAMED_CHARACTERS = 100
 _NONE_REFUSED = ", and none was refused: does your application send to {}?"
 _DROPPED_DOMAIN = "example.com"  # the parent of the default domain for new addresses
@@ -262,12 +262,12 @@ class MessageEndpoints:
 
     async def _reason(self, address: str, wanted: Page, key: str | None) -> str:
         """Return the reason why a wait found nothing, with the messages that arrived instead and the refusals."""
-        listing = await self._mail.list(address, Page(limit=_MOST_NAMED, after=wanted.after), key)
+        listing = await self._mail.list(address, Page(limit=_MAX_NAMED, after=wanted.after), key)
         refusals = self._service.refusals
         refused = [one for one in refusals.newest() if one.at_ms >= listing.inbox.created_at_ms]
         others, text, elsewhere = listing.messages, "messages that do not match: ", ""
         if not others and wanted.after:
-            others = (await self._mail.list(address, Page(limit=_MOST_NAMED), key)).messages
+            others = (await self._mail.list(address, Page(limit=_MAX_NAMED), key)).messages
             text = "no message arrived after that one" + (", only before: " if others else "")
         elif not others:
             elsewhere = await self._elsewhere()
@@ -275,7 +275,7 @@ class MessageEndpoints:
         text += "; ".join([_named(message, wanted.has) for message in others])
         if refused:
             text += "; refused: " + "; ".join(
-                [f"{one.command}: {one.reason}".removeprefix(": ") for one in refused[-_MOST_NAMED:]]
+                [f"{one.command}: {one.reason}".removeprefix(": ") for one in refused[-_MAX_NAMED:]]
             )
         elif not (others or wanted.after or elsewhere):  # otherwise, the application does send here
             text += _NONE_REFUSED.format(self._smtp) if refusals.wanted else _NOT_KEPT
@@ -285,8 +285,8 @@ class MessageEndpoints:
     async def _elsewhere(self) -> str:
         """Return a note on the recipients of a catcher's newest messages, or "" if there are none."""
         catcher = self._service.catcher
-        recipients = await catcher.newest_recipients(_MOST_NAMED) if catcher is not None else []
-        named = ", ".join([one[:_MAX_NAMED_CHARACTERS] for one in recipients[:_MOST_NAMED]])
+        recipients = await catcher.newest_recipients(_MAX_NAMED) if catcher is not None else []
+        named = ", ".join([one[:_MAX_NAMED_CHARACTERS] for one in recipients[:_MAX_NAMED]])
         return f"; the newest messages went to {named}" if named else ""
 
     async def _encoded_list(self, listing: Listing) -> bytes:

@@ -32,8 +32,8 @@ _SEND_BUFFER_BYTES = 256 * 1024
 _READ_AHEAD_BYTES = 16 * 1024  # the amount of received data that is buffered for each connection
 _USER_TIMEOUT_MS = 30_000
 _CUT_SECONDS = 1
-_LEAST_CLIENTS = 32  # the minimum number of clients that can use up all connections
-_LEAST_NETWORKS = 8  # the minimum number of networks that can use up all connections
+_MIN_CLIENTS = 32  # the minimum number of clients that can use up all connections
+_MIN_NETWORKS = 8  # the minimum number of networks that can use up all connections
 _FEW_CONNECTIONS = 128  # up to this maximum, a client may use half of the connections, and a network three quarters
 _BUSY_BODY = (
     b'{"type":"about:blank","title":"Busy","status":503,'
@@ -207,8 +207,8 @@ def shares(max_connections: int) -> tuple[int, int]:
     streams and the rate limits.
     """
     few = min(max_connections, _FEW_CONNECTIONS)
-    of_client = max(max_connections // _LEAST_CLIENTS, (few + 1) // 2)
-    return of_client, max(max_connections // _LEAST_NETWORKS, (3 * few + 3) // 4, of_client)
+    of_client = max(max_connections // _MIN_CLIENTS, (few + 1) // 2)
+    return of_client, max(max_connections // _MIN_NETWORKS, (3 * few + 3) // 4, of_client)
 
 
 def _limit_unread_data(listener: socket.socket) -> None:

@@ -16,7 +16,7 @@ from tmpmaild.mail import addresses
 from tmpmaild.model import InboxChange, MessageDeleted, Page
 from tmpmaild.storage.base import Storage
 
-MOST_COUNTED: Final = 1000
+MAX_COUNTED: Final = 1000
 """The maximum number of recipients that are counted, so that a single recipient list cannot fill the memory."""
 
 _AT_ONCE: Final = 200
@@ -90,7 +90,7 @@ class _Counts:
         self._messages += 1
         for key, recipient in recipients.items():
             written, count = self._by_recipient.get(key, (recipient, 0))
-            if count or len(self._by_recipient) < MOST_COUNTED:
+            if count or len(self._by_recipient) < MAX_COUNTED:
                 self._by_recipient[key] = written, count + 1
             else:
                 self._leaves_out = True
@@ -105,7 +105,7 @@ class _Counts:
                 return False
             self._by_recipient[key] = recipient, count + 1
             self._by_recipient.move_to_end(key, last=False)
-        while len(self._by_recipient) > MOST_COUNTED:
+        while len(self._by_recipient) > MAX_COUNTED:
             self._by_recipient.popitem()
             self._leaves_out = True
         return True

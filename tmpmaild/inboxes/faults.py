@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
 
-MOST_FAULTS = 10
+MAX_FAULTS = 10
 """The limit per address."""
-_MOST_INBOXES = 2000
-_MOST_KEPT = 100
+_MAX_INBOXES = 2000
+_MAX_KEPT = 100
 _MAX_COMMAND_CHARACTERS = 400
 _KEPT_MS = 3_600_000  # commands contain addresses, and the default lifetime of an address is one hour
 
@@ -67,9 +67,9 @@ class Faults:
             return
         if not self.allowed:
             raise InvalidRequest(("/faults", "expected no faults: this server does not allow them (smtp.faults)"))
-        if len(self.ordered) >= _MOST_INBOXES and inbox_id not in self.ordered:
+        if len(self.ordered) >= _MAX_INBOXES and inbox_id not in self.ordered:
             raise InvalidRequest(
-                ("/faults", f"expected no faults: {_MOST_INBOXES} addresses already have faults, the maximum")
+                ("/faults", f"expected no faults: {_MAX_INBOXES} addresses already have faults, the maximum")
             )
         idle = [index for index, one in enumerate(faults) if one.reply is None and not one.delay_seconds]
         if idle:
@@ -143,7 +143,7 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], int], *, wanted: bool) -> None:
         self._clock = clock
-        self._kept: deque[Refusal] = deque(maxlen=_MOST_KEPT)
+        self._kept: deque[Refusal] = deque(maxlen=_MAX_KEPT)
         self.wanted = wanted
 
     def want(self, *, wanted: bool) -> None:

@@ -1,6 +1,6 @@
 """A limit on the work done to read one message. Unlike a time limit, it is the same on every machine."""
 
-LEAST_STEPS, MAX_STEPS = 8192, 80_000
+MIN_STEPS, MAX_STEPS = 8192, 80_000
 """A step takes about 2.4 µs of CPU time.
 
 A small message may take 20 ms, 64 KB of HTML 60 ms, the largest message 200 ms.
@@ -23,7 +23,7 @@ class Budget:
     @classmethod
     def of(cls, characters: int) -> "Budget":
         """Return the budget for HTML of this length."""
-        return cls(min(LEAST_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
+        return cls(min(MIN_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
 
     def take(self, steps: int = 1, *, leave: int = 0) -> bool:
         """Take steps for the work that follows. If fewer than ``leave`` would remain, take none and return False."""

@@ -21,7 +21,7 @@ UNKNOWN_CHARSET = "A charset is unknown; the text was decoded with a charset tha
 UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
 
 # Codecs other than UTF-8 handle errors byte by byte, at 5 MB/s.
-_MOST_REPAIRED_BYTES = 256 * 1024
+_MAX_REPAIRED_BYTES = 256 * 1024
 _STEP_BYTES = 64 * 1024
 _STRICT_STEP_BYTES = 1024 * 1024
 
@@ -196,7 +196,7 @@ def _repaired(data: bytes, codec: str, begun: str, others: Iterable[str]) -> str
     if codec == "utf_7" and not data.isascii():
         codec = "utf_8"  # UTF-7 never sets the eighth bit (RFC 2152), so this is a different encoding
     handlers = ("surrogateescape", "replace")
-    for handler in handlers if codec == "utf_8" or len(data) <= _MOST_REPAIRED_BYTES else handlers[1:]:
+    for handler in handlers if codec == "utf_8" or len(data) <= _MAX_REPAIRED_BYTES else handlers[1:]:
         with contextlib.suppress(ValueError):
             return _decoded_in_steps(data, codec, handler)
     return _decoded_in_steps(data, "utf_8", "surrogateescape")

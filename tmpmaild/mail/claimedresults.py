@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 _NAME = "authentication-results"
-_MOST_JUNK_BYTES = 1024
+_MAX_JUNK_BYTES = 1024
 # A byte outside printable ASCII may be trimmed or skipped, or may be read as the "i" or "s" that it folds to.
 _JUNK = rb"[^!-~]*+"
 _LETTERS = {name: [re.escape(one).encode() + b"?" * (one in "is") for one in name] for name in ("arc-", _NAME)}
@@ -54,9 +54,9 @@ def _claims(header: bytes, hostname: bytes) -> Iterator[int]:
 
 def _may_start_line(header: bytes, at: int) -> bool:
     """Return whether a program could read this as the start of a line that does not continue a folded field."""
-    before = header[max(at - _MOST_JUNK_BYTES, 0) : at]
+    before = header[max(at - _MAX_JUNK_BYTES, 0) : at]
     junk = before[len(before.rstrip(_NOT_PRINTABLE)) :]
-    if len(junk) == _MOST_JUNK_BYTES:
+    if len(junk) == _MAX_JUNK_BYTES:
         return True
     if len(junk) == at:  # the junk is at the start of the message; our trace fields will precede it
         junk = b"\r\n" + junk

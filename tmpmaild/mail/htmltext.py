@@ -25,7 +25,7 @@ _STEPS_A_TAG = 2
 _STEPS_A_NESTED_TAG = 3
 _STEPS_A_REFERENCE = 5
 _STYLES_SHARE = 4  # one step in four is reserved for styles
-_LEAST_READ = 1000  # the minimum number of tokens to read
+_MIN_READ = 1000  # the minimum number of tokens to read
 
 _BREAKING = names(
     "address article aside body center dd details dialog dir div dl dt fieldset figcaption figure footer "
@@ -108,7 +108,7 @@ def _read(source: str, budget: Budget) -> "_Document":
         hidden = Hidden(styles)
         page = _Document(seen(nested(parts, has_type=_has_type(source)), hidden), base)
     if hidden.name and not page.text():
-        affordable = max(budget.left // _STEPS_A_TAG, _LEAST_READ)
+        affordable = max(budget.left // _STEPS_A_TAG, _MIN_READ)
         budget.take(min(len(parts), affordable) * _STEPS_A_TAG)
         page = _Document(seen(parts[:affordable], Hidden(styles, skips=False)), base)
     return page

@@ -27,7 +27,7 @@ _EUC = re.compile(
 )
 # For these bytes, Python returns JIS X 0208 characters, but the standard requires the Windows characters.
 _AS_WINDOWS = dict(zip("\u301c\u2016\u2212\u00a2\u00a3\u00ac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2", strict=True))
-_MOST_BYTES = 256 * 1024
+_MAX_BYTES = 256 * 1024
 
 
 class Decoded(NamedTuple):
@@ -49,12 +49,12 @@ def euc_jp(data: bytes) -> Decoded:
 
 def _by_python(data: bytes, codec: str) -> Decoded | None:
     """Decode with Python's codec if it supports every character or the input is too large for ours, else None."""
-    if b"\x0e" in data and len(data) <= _MOST_BYTES:
+    if b"\x0e" in data and len(data) <= _MAX_BYTES:
         return None
     try:
         text, is_sound = data.decode(codec), True
     except UnicodeDecodeError:
-        if len(data) <= _MOST_BYTES:
+        if len(data) <= _MAX_BYTES:
             return None
         text, is_sound = data.decode(codec, "replace"), False
     for theirs, standard in _AS_WINDOWS.items():

@@ -41,7 +41,7 @@ TEXT_CUT = "The text is very long and was cut; the source is complete."
 _SCAN_STEP_BYTES = 1024 * 1024
 _SMALL_BYTES = 8 * 1024
 _MAX_COMPARED_PARTS = 4
-_MOST_DECODED_IN_DETAIL_BYTES = 512 * 1024
+_MAX_DECODED_IN_DETAIL_BYTES = 512 * 1024
 _MAX_STATED, _MAX_CHARSETS = 20, 4
 _META_WITHIN_BYTES = 4096
 
@@ -257,7 +257,7 @@ class _Reader:
             charset = charset or "".join(named)
         if charset and not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
             self.charset = charset
-        if taken > _MOST_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
+        if taken > _MAX_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
             return charsets.to_text(content, "", self.warnings)  # a thousand malformed parts would take a long time
         others = () if content.isascii() else chain(named, self._stated())
         return charsets.to_text(content, charset, self.warnings, others)

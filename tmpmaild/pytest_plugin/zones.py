@@ -14,7 +14,7 @@ import dns.rdatatype
 import dns.zone
 
 _UDP_BYTES = 1232
-_MOST_ALIASES = 20
+_MAX_ALIASES = 20
 
 
 class Zones(ExitStack):
@@ -46,7 +46,7 @@ class Zones(ExitStack):
         """Return the response to a query; aliases are followed."""
         response = dns.message.make_response(query, recursion_available=True)
         name, kind = query.question[0].name, query.question[0].rdtype
-        for _ in range(_MOST_ALIASES):
+        for _ in range(_MAX_ALIASES):
             found = self._zone.get_rdataset(name, kind)
             alias = self._zone.get_rdataset(name, dns.rdatatype.CNAME)
             records = found or alias

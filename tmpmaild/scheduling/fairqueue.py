@@ -12,7 +12,7 @@ from tmpmaild.scheduling.usage import Timer, Usage
 PATIENCE_SECONDS: Final = 1.0
 """Once a client has waited longer than this, every other turn goes to the client that has waited longest."""
 
-_LEAST_ENTRIES: Final = 64
+_MIN_ENTRIES: Final = 64
 
 N = TypeVar("N")
 R = TypeVar("R")
@@ -59,14 +59,14 @@ class _LazyHeap(Generic[N]):
         self._key = key
         self._is_gone = is_gone
         self._entries: list[tuple[float, int, N]] = []
-        self._most = _LEAST_ENTRIES
+        self._most = _MIN_ENTRIES
 
     def add(self, member: N, number: int) -> None:
         """Add a member; members with the same key are sorted by ``number``."""
         if len(self._entries) >= self._most:  # removed members stay until they reach the top
             self._entries = [entry for entry in self._entries if not self._is_gone(entry[2])]
             heapq.heapify(self._entries)
-            self._most = max(_LEAST_ENTRIES, 2 * len(self._entries))
+            self._most = max(_MIN_ENTRIES, 2 * len(self._entries))
         heapq.heappush(self._entries, (self._key(member), number, member))
 
     def first(self, found: Callable[[N], R | None]) -> R | None:

@@ -24,7 +24,7 @@ LONE_GRACE_SECONDS: Final = 5.0
 
 PACE_BYTES_PER_SECOND: Final = 400 * 1024
 
-_LEAST_PAUSE_SECONDS: Final = 0.01
+_MIN_PAUSE_SECONDS: Final = 0.01
 _EXEMPT: Final = "exempt"
 _ORDINARY: Final = "ordinary"
 
@@ -177,7 +177,7 @@ class Slots:
         overdue = [(self._overdue_seconds(slot, client), slot) for slot in held]
         seconds, slowest = max(overdue, key=lambda one: one[0])
         if seconds < 0:
-            return min(max(-seconds, _LEAST_PAUSE_SECONDS), GRACE_SECONDS)
+            return min(max(-seconds, _MIN_PAUSE_SECONDS), GRACE_SECONDS)
         extra = {"event": "http_slow_reader", "client": slowest.client}
         log.info("disconnected %s: it read too slowly while other clients were waiting", slowest.client, extra=extra)
         slowest.scope.cancel()

@@ -8,7 +8,7 @@ from tmpmaild.clients import client_network
 HALF_LIFE_SECONDS: Final = 2.0
 """The half-life of the processor time that a client has used."""
 
-_MOST_REMEMBERED: Final = 4096
+_MAX_REMEMBERED: Final = 4096
 _NEGLIGIBLE_SECONDS: Final = 0.001
 
 
@@ -32,7 +32,7 @@ class Usage:
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._levels: dict[tuple[str, str], float] = {}
-        self._most = _MOST_REMEMBERED
+        self._most = _MAX_REMEMBERED
 
     def __len__(self) -> int:
         return len(self._levels)
@@ -54,7 +54,7 @@ class Usage:
     def _forget(self, age: float) -> None:
         least = math.log2(_NEGLIGIBLE_SECONDS) + age
         self._levels = {key: level for key, level in self._levels.items() if level > least}
-        self._most = max(_MOST_REMEMBERED, 2 * len(self._levels))
+        self._most = max(_MAX_REMEMBERED, 2 * len(self._levels))
 
     def seconds(self, client: str) -> float:
         """Return the processor time in seconds that a client has recently used."""

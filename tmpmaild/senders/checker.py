@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PLACES: Final = 32  # nearly all checks in progress are waiting for DNS responses
 _PLACES_PER_CLIENT: Final = 4
-_MOST_WAITING: Final = 256
+_MAX_WAITING: Final = 256
 _HEAVY_BYTES: Final = 1024 * 1024  # larger messages are checked one at a time
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Checker:
         queued = _Queued(address, message_id)
         if queued in self._queued:
             return True
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             self._left_out.add()
             if not self._make_room(client):
                 return False

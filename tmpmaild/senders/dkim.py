@@ -23,21 +23,21 @@ from tmpmaild.model import ArcVerdict, DkimVerdict
 from tmpmaild.senders.canonical import Form, body_digest
 from tmpmaild.senders.resolver import Lookup, Unresolved, printable
 
-_MOST_SIGNATURES: Final = 5
-_MOST_HEADER_BYTES: Final = 64 * 1024
-_MOST_FIELDS: Final = 1000
-_MOST_SIGNED_FIELDS: Final = 256
-_MOST_FIELD_BYTES: Final = 8 * 1024
-_MOST_KEY_BYTES: Final = 4096
-_MOST_KEY_BITS: Final = 4096
-_MOST_EXPONENT: Final = 1 << 32
+_MAX_SIGNATURES: Final = 5
+_MAX_HEADER_BYTES: Final = 64 * 1024
+_MAX_FIELDS: Final = 1000
+_MAX_SIGNED_FIELDS: Final = 256
+_MAX_FIELD_BYTES: Final = 8 * 1024
+_MAX_KEY_BYTES: Final = 4096
+_MAX_KEY_BITS: Final = 4096
+_MAX_EXPONENT: Final = 1 << 32
 _LONG_SPACE: Final = re.compile(rb"\s{100}")  # a pattern in dkimpy takes quadratic time for such white space
 _LITERAL: Final = re.compile(r"b'([^']*)'")  # bytes as printed by dkimpy
 _EXPIRED: Final = "the signature has expired (x=)"
 _NO_TAGS: Final[Mapping[bytes, bytes]] = {}
 _OPTIONAL: Final = ("date", "message-id")  # message lists show the time of receipt instead
 _SLOP_SECONDS: Final = 300  # tolerated clock error
-_MOST_SPACE_BYTES: Final = 256 * 1024  # the limit for added white space; more could push text out of the view
+_MAX_SPACE_BYTES: Final = 256 * 1024  # the limit for added white space; more could push text out of the view
 
 _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
 _quiet.disabled = True  # errors are reported in the verdict
@@ -61,7 +61,7 @@ def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple
     A valid signature authenticates only the form that it covers; ``shown`` checks whether the message is shown in this
     form.
     """
-    lowered = raw[:_MOST_HEADER_BYTES].lower()
+    lowered = raw[:_MAX_HEADER_BYTES].lower()
     if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
         return (), ArcVerdict("none")
     try:
@@ -71,7 +71,7 @@ def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple
         return (Signature(DkimVerdict(result, reason=reason)),), ArcVerdict(result, reason)
     verifier = _Dkim(header, received_at_seconds)
     fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
-    found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MOST_SIGNATURES]))]
+    found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MAX_SIGNATURES]))]
     if left := len(fields) - len(found):
         found.append(Signature(DkimVerdict("none", reason=f"{left} more signatures were not checked")))
     return tuple(found), _chain(_Arc(header, received_at_seconds), lookup)
@@ -103,7 +103,7 @@ class _Body(NamedTuple):
             raise _Refused("fail", "the body was changed after it was signed (its hash does not match bh=)")
         if covered is not None and covered < length:
             raise _Refused("policy", f"l={covered} leaves {length - covered} bytes of the body unsigned")
-        if (space := len(self.raw) - self.start - length) > _MOST_SPACE_BYTES:
+        if (space := len(self.raw) - self.start - length) > _MAX_SPACE_BYTES:
             raise _Refused("policy", f"{space} bytes of white space in the body are unsigned")
 
 
@@ -154,8 +154,8 @@ class _Verifier:
         """Check the conditions that always invalidate a signature, the body hash, and then the signature itself."""
         if not sig[b"a"].startswith(b"rsa-sha256") and sig[b"a"] != b"ed25519-sha256":
             raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is no longer accepted (RFC 8301)")
-        if len(include) > _MOST_SIGNED_FIELDS:
-            raise _Refused("permerror", f"h= lists more than {_MOST_SIGNED_FIELDS} fields")
+        if len(include) > _MAX_SIGNED_FIELDS:
+            raise _Refused("permerror", f"h= lists more than {_MAX_SIGNED_FIELDS} fields")
         _check_times(sig, self.received_at_seconds)
         if b"bh" in sig:
             if b"from" not in include:
@@ -219,7 +219,7 @@ def _key(
     del timeout  # the whole check has a deadline
     texts = lookup.query(name.decode(), "TXT").texts
     record = next((text for text in texts if b"p=" in text), b"")
-    if len(record) > _MOST_KEY_BYTES:
+    if len(record) > _MAX_KEY_BYTES:
         raise _Refused("permerror", f"the key record is too long ({len(record)} bytes)")
     if not record:
         raise _Refused("permerror", f"no key at {printable(name.decode())}")
@@ -256,7 +256,7 @@ def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
         raise _Refused("permerror", f"the key cannot be parsed: {error}") from error
     if not sig.get(b"a", b"").startswith(kind + b"-"):
         raise _Refused("permerror", f"a= does not match the {kind.decode()} key in the record")
-    if kind == b"rsa" and (bits > _MOST_KEY_BITS or key["publicExponent"] > _MOST_EXPONENT):
+    if kind == b"rsa" and (bits > _MAX_KEY_BITS or key["publicExponent"] > _MAX_EXPONENT):
         raise _Refused("permerror", f"the key is too large ({bits} bits)")
 
 
@@ -264,7 +264,7 @@ def _header(raw: bytes) -> _Header:
     """Return the header as shown to the reader. Raises ``_Refused`` if other programs might read it differently."""
     found, start = headers.of_mail(raw)
     block = raw[:start]
-    if start > _MOST_HEADER_BYTES or block.count(b"\n") > _MOST_FIELDS:
+    if start > _MAX_HEADER_BYTES or block.count(b"\n") > _MAX_FIELDS:
         raise _Refused("permerror", "the header is too large to be checked")
     if found.has_other_lines:
         raise _Refused("permerror", "the header has a line that is not a field")
@@ -310,7 +310,7 @@ def _chain(verifier: _Arc, lookup: Lookup) -> ArcVerdict:
         fields = [value for name, value in verifier.headers if name.lower().startswith(b"arc-")]
         if not fields:
             return ArcVerdict("none")
-        if len(fields) > 3 * _MOST_SIGNATURES or any(map(_is_too_long, fields)):
+        if len(fields) > 3 * _MAX_SIGNATURES or any(map(_is_too_long, fields)):
             return ArcVerdict("fail", "the chain is too long")
         result, _, reason = verifier.verify(partial(_key, lookup, []))
         if result == dkim.CV_Pass and verifier.refused:
@@ -321,7 +321,7 @@ def _chain(verifier: _Arc, lookup: Lookup) -> ArcVerdict:
 
 
 def _is_too_long(field: bytes) -> bool:
-    return len(field) > _MOST_FIELD_BYTES or _LONG_SPACE.search(field) is not None
+    return len(field) > _MAX_FIELD_BYTES or _LONG_SPACE.search(field) is not None
 
 
 def _outcome(error: Exception) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from tmpmaild.mail import headers, mime
 from tmpmaild.model import DkimVerdict, DmarcVerdict, SpfVerdict
 from tmpmaild.senders.resolver import Answer, Lookup, Unresolved, printable
 
-_MOST_RECORD_BYTES: Final = 4096
+_MAX_RECORD_BYTES: Final = 4096
 _VERSION: Final = re.compile(rb"v\s*=\s*DMARC1\s*(?:;|$)")
 _POLICIES: Final = ("none", "quarantine", "reject")
 
@@ -120,7 +120,7 @@ def _policy(tags: dict[str, str], *names: str) -> str:
 
 def _tags(answer: Answer) -> dict[str, str] | None:
     """Return the tags of the record if there is exactly one record; malformed tags are ignored (RFC 7489 §6.3)."""
-    found = [value for value in answer.texts if len(value) <= _MOST_RECORD_BYTES and _VERSION.match(value)]
+    found = [value for value in answer.texts if len(value) <= _MAX_RECORD_BYTES and _VERSION.match(value)]
     if len(found) != 1:
         return None
     try:

@@ -26,24 +26,24 @@ from dns.rdtypes.IN.AAAA import AAAA
 from tmpmaild.metrics import Count, Metric
 from tmpmaild.model import DnsAnswer
 
-MOST_BYTES: Final = 16 * 1024
+MAX_BYTES: Final = 16 * 1024
 """The size limit for an answer over TCP."""
 # Larger than the size offered with EDNS, but limited because anyone can forge a datagram from the server.
-_MOST_UDP_BYTES: Final = 4096
+_MAX_UDP_BYTES: Final = 4096
 
 _LENGTH: Final = struct.Struct("!H")
 SYSTEM: Final = "system"
 _TRY_SECONDS: Final = 1.5
-_LEAST_CACHED_SECONDS: Final = 10
+_MIN_CACHED_SECONDS: Final = 10
 _UNANSWERED_SECONDS: Final = 10  # RFC 9520 §3.2
 _SILENT_SECONDS: Final = 10
 _PROBE_SECONDS: Final = 1.5
-_MOST_CACHED_SECONDS: Final = 3600
-_MOST_NAMES: Final = 4096
-_MOST_CACHED_BYTES: Final = 4096  # memory used by one answer
+_MAX_CACHED_SECONDS: Final = 3600
+_MAX_NAMES: Final = 4096
+_MAX_CACHED_BYTES: Final = 4096  # memory used by one answer
 _RECORD_BYTES: Final = 64  # memory overhead of a record beyond its bytes
-_MOST_QUERIES: Final = 100  # RFC 7208 permits ten terms with up to ten names each
-_MOST_SHOWN: Final = 24
+_MAX_QUERIES: Final = 100  # RFC 7208 permits ten terms with up to ten names each
+_MAX_SHOWN: Final = 24
 _SHOWN_CHARACTERS: Final = 300
 _UDP_BYTES: Final = 1232
 _INVALID_NAME: Final = (
@@ -65,13 +65,13 @@ class _Datagrams(socket.socket):
     """A UDP socket that truncates a long datagram, which then fails to parse."""
 
     def recvfrom(self, most_bytes: int, flags: int = 0) -> tuple[bytes, object]:
-        return super().recvfrom(min(most_bytes, _MOST_UDP_BYTES), flags)
+        return super().recvfrom(min(most_bytes, _MAX_UDP_BYTES), flags)
 
 
 class TooLong(dns.exception.FormError):
-    """The answer is longer than ``MOST_BYTES``."""
+    """The answer is longer than ``MAX_BYTES``."""
 
-    msg = f"the answer has more than {MOST_BYTES} bytes"
+    msg = f"the answer has more than {MAX_BYTES} bytes"
 
 
 class Nameserver(dns.nameserver.Do53Nameserver):
@@ -120,7 +120,7 @@ class Nameserver(dns.nameserver.Do53Nameserver):
             with socket.create_connection((self.address, self.port), _left_seconds(deadline)) as connection:
                 connection.sendall(_LENGTH.pack(len(query)) + query)
                 (length,) = _LENGTH.unpack(_read(connection, _LENGTH.size, deadline))
-                if length > MOST_BYTES:
+                if length > MAX_BYTES:
                     raise TooLong
                 return _read(connection, length, deadline)
         except TimeoutError as error:
@@ -236,11 +236,11 @@ class Resolver:
         if time.monotonic() < unanswered_until:
             raise Unresolved(f"{kind} of {name[:100]}: no response a moment ago")
         answer, cached_seconds = self._query_now(name, kind, deadline)
-        if _memory_bytes(answer) <= _MOST_CACHED_BYTES:
+        if _memory_bytes(answer) <= _MAX_CACHED_BYTES:
             with self._lock:
                 self._cache[key] = (time.monotonic() + cached_seconds, answer)
                 self._cache.move_to_end(key)
-                if len(self._cache) > _MOST_NAMES:
+                if len(self._cache) > _MAX_NAMES:
                     self._cache.popitem(last=False)
         return answer
 
@@ -258,7 +258,7 @@ class Resolver:
                 (response,) = error.kwargs["responses"].values()
                 return Answer((), exists=False), _cached_seconds(response)
             except _INVALID_NAME:
-                return Answer((), exists=False), _LEAST_CACHED_SECONDS  # such a name cannot exist
+                return Answer((), exists=False), _MIN_CACHED_SECONDS  # such a name cannot exist
             except dns.exception.DNSException as error:
                 if _has_response(error):
                     self._note_answered()
@@ -278,7 +278,7 @@ class Resolver:
         with self._lock:
             self._unanswered[key] = time.monotonic() + _UNANSWERED_SECONDS
             self._unanswered.move_to_end(key)
-            if len(self._unanswered) > _MOST_NAMES:
+            if len(self._unanswered) > _MAX_NAMES:
                 self._unanswered.popitem(last=False)
 
     def _probe(self) -> None:
@@ -324,7 +324,7 @@ def _memory_bytes(answer: Answer) -> int:
 
 def _cached_seconds(response: dns.message.QueryMessage) -> float:
     ttl = response.resolve_chaining().minimum_ttl
-    return min(max(ttl, _LEAST_CACHED_SECONDS), _MOST_CACHED_SECONDS)
+    return min(max(ttl, _MIN_CACHED_SECONDS), _MAX_CACHED_SECONDS)
 
 
 def _has_response(error: dns.exception.DNSException) -> bool:
@@ -357,8 +357,8 @@ class Lookup:
     def query(self, name: str, kind: str) -> Answer:
         """Return the records of a name. Raises ``Unresolved``."""
         self._count += 1
-        if self._count > _MOST_QUERIES:
-            raise Unresolved(f"more than {_MOST_QUERIES} DNS queries")
+        if self._count > _MAX_QUERIES:
+            raise Unresolved(f"more than {_MAX_QUERIES} DNS queries")
         self._checking.release()
         try:
             answer = self._resolver.query(name, kind, self._deadline)
@@ -372,7 +372,7 @@ class Lookup:
         return answer
 
     def _show(self, name: str, kind: str, text: str) -> None:
-        if len(self.shown) < _MOST_SHOWN:
+        if len(self.shown) < _MAX_SHOWN:
             self.shown.append(DnsAnswer(printable(name), kind, printable(text, _SHOWN_CHARACTERS)))
 
 

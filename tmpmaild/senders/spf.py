@@ -10,8 +10,8 @@ from tmpmaild.model import Envelope, SpfVerdict
 from tmpmaild.senders.resolver import Lookup, Unresolved, Value, printable
 
 # Some patterns in pyspf take quadratic time.
-_MOST_BYTES: Final = 4096
-_MOST_TERM_BYTES: Final = 512
+_MAX_BYTES: Final = 4096
+_MAX_TERM_BYTES: Final = 512
 _NO_ADDRESS: Final = "the client's address is unknown"
 _VERSION: Final = re.compile(rb"v=spf1(?: |$)", re.IGNORECASE)
 
@@ -58,7 +58,7 @@ class _Query(spf.query):  # type: ignore[misc]
 
 
 def _strings(value: bytes) -> list[bytes]:
-    is_too_long = len(value) > _MOST_BYTES or any(len(term) > _MOST_TERM_BYTES for term in value.split())
+    is_too_long = len(value) > _MAX_BYTES or any(len(term) > _MAX_TERM_BYTES for term in value.split())
     if is_too_long and _VERSION.match(value):
         raise spf.PermError(f"the record, or a term in it, is too long ({len(value)} bytes)")
     return [value]

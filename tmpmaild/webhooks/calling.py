@@ -25,11 +25,11 @@ from tmpmaild.boundedh11 import MAX_HEADER_BYTES, BoundedConnection
 from tmpmaild.webhooktargets import Rule, Target
 
 CALL_SECONDS: Final = 10.0
-_MOST_ADDRESSES: Final = 4
-_MOST_BODY_BYTES: Final = 1024
+_MAX_ADDRESSES: Final = 4
+_MAX_BODY_BYTES: Final = 1024
 _BODY_SECONDS: Final = 1.0  # the body is discarded, but reading it avoids resetting the target's connection
 _PART_BYTES: Final = 4096
-_MOST_THREADS: Final = 64
+_MAX_THREADS: Final = 64
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host, or raises OSError. Called in a thread."""
@@ -62,7 +62,7 @@ class Lookups:
         return found
 
     def _start(self, host: str, port: int) -> asyncio.Future[_Found]:
-        if len(self._underway) >= _MOST_THREADS:
+        if len(self._underway) >= _MAX_THREADS:
             raise OSError("too many lookups are waiting for a response")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Found] = loop.create_future()
@@ -154,7 +154,7 @@ class Caller:
         addresses = [one for one in await self._addresses(target) if webhooktargets.permits_address(rules, target, one)]
         if not addresses:
             raise _Failed("not-allowed")
-        stream = await self._connected(target, addresses[:_MOST_ADDRESSES])
+        stream = await self._connected(target, addresses[:_MAX_ADDRESSES])
         try:
             return await _posted(stream, target, fields, body)
         finally:
@@ -231,7 +231,7 @@ async def _response(stream: ByteStream, connection: h11.Connection) -> h11.Respo
 
 async def _read_body(stream: ByteStream, connection: h11.Connection) -> None:
     """Read and discard the beginning of the body."""
-    left_bytes = _MOST_BODY_BYTES
+    left_bytes = _MAX_BODY_BYTES
     try:
         while left_bytes > 0 and not isinstance(event := connection.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:

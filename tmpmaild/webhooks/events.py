@@ -9,7 +9,7 @@ from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
 from tmpmaild.model import Findings, Message, Page, StoredWebhook, WebhookState
 from tmpmaild.scheduling.clients import on_behalf_of
 
-MOST_BODY_BYTES: Final = 256 * 1024
+MAX_BODY_BYTES: Final = 256 * 1024
 _SHORT_CHARACTERS: Final = 1000
 
 Form = Callable[[str, int, str, Message | None], bytes]
@@ -83,7 +83,7 @@ class Events:
     async def _next(self, leased: StoredWebhook, after: str) -> tuple[Message | None, str, bool]:
         """Return the next message to report, the position after it, and whether more messages may follow."""
         has = leased.webhook.has - {"verdict"}
-        page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MOST_BODY_BYTES)
+        page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MAX_BODY_BYTES)
         with on_behalf_of(leased.inbox_id):
             listing = await self._mail.list_without_token(leased.address, page)
         if listing.messages:
@@ -99,7 +99,7 @@ class Events:
         without_more = replace(without_text, attachments=(), findings=Findings(), **short)
         for one in (without_text if message.truncated else message, without_text, without_more):
             body = self._form(kind, at_ms, leased.address, one)
-            if len(body) <= MOST_BODY_BYTES:
+            if len(body) <= MAX_BODY_BYTES:
                 break
         return Event((kind, message.id), body)
 

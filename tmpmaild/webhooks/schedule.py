@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-MOST_CALLS: Final = 32
-MOST_CALLS_A_HOST: Final = 2
+MAX_CALLS: Final = 32
+MAX_CALLS_PER_HOST: Final = 2
 SLOW_SECONDS: Final = 2.0
 """A host is slow if its last call took longer than this, whether or not it responded."""
 
@@ -26,7 +26,7 @@ class Speed(IntEnum):
 
 # The maximum numbers of simultaneous calls to slow hosts, to slow and unknown hosts together, and to all hosts. This
 # always leaves room for calls to quick hosts.
-_LIMITS: Final = {Speed.SLOW: 8, Speed.UNKNOWN: 24, Speed.QUICK: MOST_CALLS}
+_LIMITS: Final = {Speed.SLOW: 8, Speed.UNKNOWN: 24, Speed.QUICK: MAX_CALLS}
 
 
 @dataclass(slots=True, eq=False)
@@ -195,7 +195,7 @@ class Schedule:
             del self._hosts[host.name]
 
     def _queue(self, host: Host) -> None:
-        if host.ready and not host.is_queued and host.calls < MOST_CALLS_A_HOST:
+        if host.ready and not host.is_queued and host.calls < MAX_CALLS_PER_HOST:
             host.is_queued = True
             self._queues[host.speed].append(host)
 

@@ -170,7 +170,7 @@ async def test_a_copy_is_made_by_the_program_of_the_server(opened):
 )
 async def test_reads_and_lookups_wait_for_few_others_however_many_are_waiting(attackers, opened, monkeypatch):
     readers, find_several, victim = opened.storage._readers, reading.find_several, "192.0.2.1"
-    are_all_held, let_go = asyncio.Barrier(server._MOST_READERS + 1), asyncio.Event()
+    are_all_held, let_go = asyncio.Barrier(server._MAX_READERS + 1), asyncio.Event()
     begun = []
 
     async def hold(_connection):
@@ -190,7 +190,7 @@ async def test_reads_and_lookups_wait_for_few_others_however_many_are_waiting(at
             return [asyncio.create_task(readers.run(read, client)), asyncio.create_task(opened.find(client))]
 
     monkeypatch.setattr(reading, "find_several", look_up)
-    holding = [asyncio.create_task(readers.run(hold)) for _ in range(server._MOST_READERS)]
+    holding = [asyncio.create_task(readers.run(hold)) for _ in range(server._MAX_READERS)]
     await are_all_held.wait()
     asked = [task for index in range(300) for task in ask(attackers[index % len(attackers)])]
     asked += ask(victim)

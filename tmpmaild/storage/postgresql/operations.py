@@ -33,7 +33,7 @@ from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.reading import operator_box
 from tmpmaild.storage.postgresql.writer import (
     INBOX_BYTES,
-    LEAST_STORED_BYTES,
+    MIN_STORED_BYTES,
     Batch,
     NotCombinable,
     Operation,
@@ -144,7 +144,7 @@ def stored_bytes(mail: NewMail) -> int:
     """Return the number of bytes that are charged for a message in each of its inboxes."""
     parsed = mail.parsed
     return (
-        LEAST_STORED_BYTES
+        MIN_STORED_BYTES
         + len(mail.raw)
         + utf8_bytes(body(mail))
         + utf8_bytes(parsed.html or "")
@@ -326,7 +326,7 @@ async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[str |
         news[0].name_held_ms,
         limits.max_bytes,
         INBOX_BYTES,
-        limits.creator_bytes - LEAST_STORED_BYTES,
+        limits.creator_bytes - MIN_STORED_BYTES,
         [operation.name_hash for operation in operations],
         [new.address for new in news],
         [new.created_at_ms for new in news],

@@ -18,7 +18,7 @@ SLOT_MS: Final = 10 * 60 * 1000
 DISTANT_SLOT: Final = 0
 """The slot for inboxes that expire more than a day from now. The sweep deletes their messages row by row."""
 
-_MOST_SLOTS: Final = 144  # the slots in one day; each slot has two partitions
+_MAX_SLOTS: Final = 144  # the slots in one day; each slot has two partitions
 _AHEAD_SLOTS: Final = 12
 _GRACE_MS: Final = 30 * 1000  # a batch in progress may still store messages in a past slot
 
@@ -41,7 +41,7 @@ _PAUSE_SECONDS: Final = 0.05
 def slot(expires_at_ms: int, now_ms: int) -> int:
     """Return the slot of an inbox that expires at this time."""
     number = expires_at_ms // SLOT_MS
-    return number if number <= now_ms // SLOT_MS + _MOST_SLOTS else DISTANT_SLOT
+    return number if number <= now_ms // SLOT_MS + _MAX_SLOTS else DISTANT_SLOT
 
 
 def slots_ahead(now_ms: int) -> list[int]:

@@ -38,7 +38,7 @@ HOST_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.5  # the pause between two connection attempts
 _NEXT_HOST_SECONDS: Final = 2.0
 _PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)  # the pauses before a statement is retried
-_MOST_READERS: Final = 4
+_MAX_READERS: Final = 4
 _OLDEST_VERSION: Final = 15
 _DURABLE: Final = ("on", "remote_apply")
 
@@ -282,12 +282,12 @@ class Session:
 
 
 class Readers:
-    """Up to ``_MOST_READERS`` read-only connections, opened as needed and shared fairly between clients."""
+    """Up to ``_MAX_READERS`` read-only connections, opened as needed and shared fairly between clients."""
 
     def __init__(self, server: Server) -> None:
-        self._sessions = [Session(server) for _ in range(_MOST_READERS)]
+        self._sessions = [Session(server) for _ in range(_MAX_READERS)]
         self._idle = list(self._sessions)
-        self._turns = FairSemaphore(_MOST_READERS)
+        self._turns = FairSemaphore(_MAX_READERS)
         self._is_returned = asyncio.Event()
         self._running: set[asyncio.Task[object]] = set()
 

@@ -73,7 +73,7 @@ from tmpmaild.storage.rows import (
 )
 
 _PAUSE_SECONDS: Final = 1.0
-_MOST_LOOKUPS: Final = 64  # the number of inboxes per statement
+_MAX_LOOKUPS: Final = 64  # the number of inboxes per statement
 _TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[], $5)"
 _KEEP: Final = "SELECT keep_permission($1, $2, $3, $4)"
 _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expires_at_ms > $2"
@@ -266,8 +266,8 @@ class PostgresqlStorage(Storage):
         self._partitions = partitions
         self._usage = usage
         self._metrics = metrics
-        self._finding = Batcher(self._find, lambda _: _MOST_LOOKUPS)
-        self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # for the batch that is being read and the next batch
+        self._finding = Batcher(self._find, lambda _: _MAX_LOOKUPS)
+        self._finding_turns = FairSemaphore(2 * _MAX_LOOKUPS)  # for the batch that is being read and the next batch
         self._counting: asyncio.Future[None] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
         self._writer.on_committed(self._notifications.announce)

@@ -31,7 +31,7 @@ from tmpmaild.storage.postgresql.server import (
     translate,
 )
 
-LEAST_STORED_BYTES: Final = 4096
+MIN_STORED_BYTES: Final = 4096
 """The charge for the smallest message: its rows and indexes, including the free space in their pages."""
 
 INBOX_BYTES: Final = 1024
@@ -42,7 +42,7 @@ MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 _SHARDS: Final = 64  # the number of rows in the table ``usage``
 _BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # the speed of a slow network, used for the time limits of large batches
-_MOST_MORE_SECONDS: Final = 50.0
+_MAX_EXTRA_SECONDS: Final = 50.0
 _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def allowed(limits: Limits) -> tuple[int, ...]:
         limits.creator_bytes,
         OPERATOR_MAX_MESSAGES,
         OPERATOR_MAX_BYTES,
-        LEAST_STORED_BYTES,
+        MIN_STORED_BYTES,
     )
 
 
@@ -289,4 +289,4 @@ def _seconds(operations: Sequence[Operation[object]]) -> float:
     """Return the time limit for the server's response."""
     # Inboxes may expire in different slots, and a copy of the message is stored for each slot.
     more_bytes = sum(operation.size_bytes * operation.rows for operation in operations) - MAX_BATCH_BYTES
-    return STATEMENT_SECONDS + min(max(more_bytes, 0) / _BYTES_PER_SECOND, _MOST_MORE_SECONDS)
+    return STATEMENT_SECONDS + min(max(more_bytes, 0) / _BYTES_PER_SECOND, _MAX_EXTRA_SECONDS)

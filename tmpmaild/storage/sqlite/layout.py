@@ -45,7 +45,7 @@ _ROW_BYTES = 1536
 _POINTER_BYTES = 5  # the size of a page's entry in the pointer map, which auto_vacuum requires
 _PAGE_COST_BYTES = PAGE_BYTES + _POINTER_BYTES
 
-LEAST_STORED_BYTES = _ROW_BYTES + _PAGE_COST_BYTES
+MIN_STORED_BYTES = _ROW_BYTES + _PAGE_COST_BYTES
 """The space that the smallest message occupies in the file."""
 # For any value that is not a number, a str or a bytearray, sqlite3 first searches for an adapter. That is slow: copying
 # the bytes of a small message to a bytearray is faster.
@@ -198,7 +198,7 @@ class _Quota:
 
     @property
     def full(self) -> bool:
-        return self.messages >= self.max_messages or self.stored_bytes + LEAST_STORED_BYTES > self.max_bytes
+        return self.messages >= self.max_messages or self.stored_bytes + MIN_STORED_BYTES > self.max_bytes
 
 
 class _Inbox(Struct):
@@ -284,5 +284,5 @@ class InboxQuotas:
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
     """Return whether a creator's quota is too full for even the smallest message."""
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
-    row = connection.execute(sql, (limits.creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
+    row = connection.execute(sql, (limits.creator_bytes - MIN_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])

@@ -33,7 +33,7 @@ from tmpmaild.storage.paging import (
 from tmpmaild.storage.rows import Bounds, FullRow, InboxRow, ListedRow, WebhookRow, inbox_at, is_of_html
 from tmpmaild.storage.sqlite import opening, space
 from tmpmaild.storage.sqlite.errors import translate
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
+from tmpmaild.storage.sqlite.layout import MIN_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -149,8 +149,8 @@ def select_inbox(connection: sqlite3.Connection, lookup: InboxLookup) -> Inbox |
         "now_ms": lookup.now_ms,
         "forgotten_ms": lookup.now_ms - NAME_HELD_MS,
         "max_messages": limits.inbox_messages,
-        "full_bytes": limits.inbox_bytes - LEAST_STORED_BYTES,
-        "full_creator_bytes": limits.creator_bytes - LEAST_STORED_BYTES,
+        "full_bytes": limits.inbox_bytes - MIN_STORED_BYTES,
+        "full_creator_bytes": limits.creator_bytes - MIN_STORED_BYTES,
     }
     row = connection.execute(_INBOX, values).fetchone()
     if row is None:

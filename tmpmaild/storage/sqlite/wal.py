@@ -13,7 +13,7 @@ _WAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _CACHED_PAGES = 16  # the size of the page cache while zeros are written
 _ZEROED_AT_ONCE = 100_000  # SQLite limits a value to one gigabyte
-_MOST_PAGES = (1 << 32) - 2
+_MAX_PAGES = (1 << 32) - 2
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def overwrite_wal(connection: sqlite3.Connection) -> None:
     (cache_size,) = connection.execute("PRAGMA cache_size").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     try:
-        connection.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
+        connection.execute(f"PRAGMA max_page_count = {_MAX_PAGES}")
         connection.execute(f"PRAGMA cache_size = {_CACHED_PAGES}")
         connection.execute("BEGIN IMMEDIATE")
         # Pages that remain in the page cache at the end are not written, so write some additional pages.
