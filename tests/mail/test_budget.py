@@ -65,7 +65,7 @@ HTML = {
 @pytest.mark.parametrize("name", HTML)
 def test_repeated_pieces_cost_no_more_than_their_budget(name, work):
     budget = Budget.of(len(HTML[name]))
-    call_within(EVENTS_A_STEP * budget.left, work, HTML[name], budget)
+    call_within(EVENTS_A_STEP * budget.remaining, work, HTML[name], budget)
 
 
 @pytest.mark.parametrize("work", [htmltext.read, show])
@@ -73,7 +73,7 @@ def test_combined_pieces_cost_no_more_than_their_budget(work):
     for chosen in htmlcombinations.covering():
         html = htmlcombinations.html(chosen, 32_768)
         budget = Budget.of(len(html))
-        call_within(EVENTS_A_STEP * budget.left, work, html, budget)
+        call_within(EVENTS_A_STEP * budget.remaining, work, html, budget)
 
 
 def honest():
@@ -92,19 +92,19 @@ def test_honest_mail_is_never_cut(work):
     assert len(mails) > 600
     for html in mails:
         budget = Budget.of(len(html))
-        before = budget.left
+        before = budget.remaining
         work(html, budget)
         assert not budget.is_spent
-        assert budget.left > before / 3, "too close to the limit for slightly larger messages"
+        assert budget.remaining > before / 3, "too close to the limit for slightly larger messages"
 
 
 def test_a_budget_grows_with_the_size_up_to_a_bound_and_can_keep_a_reserve():
-    assert [Budget.of(size).left for size in (0, 65_536, 10**9)] == [8192, 24_576, MAX_STEPS]
+    assert [Budget.of(size).remaining for size in (0, 65_536, 10**9)] == [8192, 24_576, MAX_STEPS]
     budget = Budget(10)
-    assert budget.take(6, leave=4)
+    assert budget.take(6, reserved=4)
     assert not budget.is_spent
-    assert not budget.take(1, leave=4)
-    assert (budget.left, budget.is_spent) == (4, True)
+    assert not budget.take(1, reserved=4)
+    assert (budget.remaining, budget.is_spent) == (4, True)
     assert budget.take(4)
 
 

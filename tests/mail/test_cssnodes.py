@@ -10,7 +10,7 @@ from tmpmaild.mail.cssnodes import affordable, declarations_of, mark, nodes_of, 
 def test_css_is_read_until_a_token_exceeds_the_budget(steps, read):
     budget = Budget(steps + 10)
     assert "a:b;c"[: affordable("a:b;c", budget, 10, 3)] == read
-    assert budget.left >= 10
+    assert budget.remaining >= 10
     assert budget.is_spent == (read != "a:b;c")
 
 

@@ -71,7 +71,7 @@ def test_a_part_has_the_attributes_of_its_own_body():
 def test_parts_share_the_bounds_of_one_message():
     part, whole = "<p>a" * 1000, Budget()
     htmlview.render(part, {}, remote_images=False, budget=whole)
-    enough = Budget((MAX_STEPS - whole.left) * 3 // 2)
+    enough = Budget((MAX_STEPS - whole.remaining) * 3 // 2)
     html = htmlparts.joined([part, part])
     assert "too complex" in htmlview.render(html, {}, remote_images=False, budget=enough).html
     assert "too complex" not in shown(part, part)

@@ -138,9 +138,9 @@ def test_reading_takes_linear_time(piece):
 
 def test_reading_a_sheet_stops_with_the_budget():
     budget = Budget(10)
-    assert len(list(pieces_of("p{}" * 100, budget, leave=4))) == 6
+    assert len(list(pieces_of("p{}" * 100, budget, reserved=4))) == 6
     assert budget.is_spent
-    assert budget.left == 4
+    assert budget.remaining == 4
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ _NUMBER_SIGNS = ("#", "\u2116", "\u00ba", "\u00b0")
 _BRAND = re.compile(r"(?=[^a-z]*+[a-z])[A-Za-z]++[0-9]{1,3}[A-Za-z]*+|[A-Z]{3,}+[0-9]{1,2}")
 _NO_WORDS = re.compile(r"(?:[^.!?]{1,20}[.!?] )?[^\w+(%#$\u20a0-\u20cf]*")
 _NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
-_GOES_ON = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
+_CONTINUES = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
 _AMOUNT = re.compile(
     "[$\u00a3\u00a5\u20a0-\u20cf] ?[0-9]|[0-9] ?(?:[$\u00a3\u00a5\u20a0-\u20cf\u5143\u5186\uc6d0]"
     r"|(?i:usd|eur|kr|z\u0142|k\u010d|tl|\u0440\u0443\u0431|lei|\u0433\u0440\u043d|ft|rp)\b)"
@@ -168,7 +168,7 @@ def _place(line: Line, candidate: Candidate) -> str:
     before, behind = line.text[: candidate.start], line.text[candidate.end :]
     is_last = _NOTHING_MORE.match(behind) is not None
     if _NO_WORDS.fullmatch(before):
-        return "alone" if is_last else "leads" if _GOES_ON.match(behind) else "inside"
+        return "alone" if is_last else "leads" if _CONTINUES.match(behind) else "inside"
     if not is_last:
         return "inside"
     return "colon" if before.rstrip(QUOTES).endswith(COLONS) else "ends"

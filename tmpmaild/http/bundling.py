@@ -30,7 +30,7 @@ _PARTS = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _is_of_a_word = re.compile(r"[\w$#]").match
-_GOES_ON = ("{([,;", "})],;.?:")
+_CONTINUATIONS = ("{([,;", "})],;.?:")
 """A line end never terminates a statement after a character in the first string or before a character in the second."""
 _STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STYLE_TEXT = re.compile(r'("[^"]*")')
@@ -153,7 +153,7 @@ def _shorten(part: re.Match[str]) -> str:
     if part["kept"]:
         return part["kept"]
     before, after = part.string[max(0, part.start() - 1) : part.start()], part.string[part.end() : part.end() + 1]
-    if "\n" in part["space"] and before not in _GOES_ON[0] and after not in _GOES_ON[1]:
+    if "\n" in part["space"] and before not in _CONTINUATIONS[0] and after not in _CONTINUATIONS[1]:
         return "\n"
     is_needed = (_is_of_a_word(before) and _is_of_a_word(after)) or before + after in ("++", "--", "//")
     return " " if is_needed else ""

@@ -6,7 +6,7 @@ MIN_STEPS, MAX_STEPS = 8192, 80_000
 A small message may take 20 ms, 64 KB of HTML 60 ms, the largest message 200 ms.
 """
 
-_CHARACTERS_FOR_A_STEP = 4
+_CHARACTERS_PER_STEP = 4
 
 
 class Budget:
@@ -16,19 +16,19 @@ class Budget:
     """
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.left = steps
+        self.remaining = steps
         self.is_spent = False
         """Whether any work was skipped."""
 
     @classmethod
     def of(cls, characters: int) -> "Budget":
         """Return the budget for HTML of this length."""
-        return cls(min(MIN_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
+        return cls(min(MIN_STEPS + characters // _CHARACTERS_PER_STEP, MAX_STEPS))
 
-    def take(self, steps: int = 1, *, leave: int = 0) -> bool:
-        """Take steps for the work that follows. If fewer than ``leave`` would remain, take none and return False."""
-        if self.left - steps < leave:
+    def take(self, steps: int = 1, *, reserved: int = 0) -> bool:
+        """Take steps for the work that follows. If fewer than ``reserved`` would remain, take none and return False."""
+        if self.remaining - steps < reserved:
             self.is_spent = True
             return False
-        self.left -= steps
+        self.remaining -= steps
         return True

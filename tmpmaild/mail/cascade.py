@@ -18,13 +18,13 @@ from tmpmaild.mail.htmltokens import attributes_of, collapsed
 MAX_SELECTORS = 5000
 
 # The measured cost of work in budget steps, for each selector, character or value.
-_STEPS_A_SHEET = 3
-_STEPS_A_SELECTOR = 3
-_STEPS_A_STYLE = 12
-_ESCAPES_A_STEP = 2
-_SHEET_A_STEP = 16
-_NAMES_A_STEP = 8
-_VALUES_A_STEP = 4
+_STEPS_PER_SHEET = 3
+_STEPS_PER_SELECTOR = 3
+_STEPS_PER_STYLE = 12
+_ESCAPES_PER_STEP = 2
+_SHEET_PER_STEP = 16
+_NAMES_PER_STEP = 8
+_VALUES_PER_STEP = 4
 
 _MEDIA = re.compile(r"@media(?![\w-])", re.IGNORECASE)
 
@@ -80,7 +80,7 @@ class _Applied:
         self.hides = not hiding.isdisjoint(rules)
         self._claims: tuple[dict[str, _Claim], dict[str, _Claim]] = {}, {}
         for rule in sorted(rules, key=attrgetter("rank"), reverse=True):
-            if not budget.take(1 + rule.block.values // _VALUES_A_STEP):
+            if not budget.take(1 + rule.block.values // _VALUES_PER_STEP):
                 break
             for claims, values in zip(self._claims, rule.block.declared, strict=True):
                 _claim(claims, values, is_sure=rule.is_sure)
@@ -174,17 +174,17 @@ class Cascade:
         names = self._required & own
         applied = self._applied.get(names)
         if applied is None:
-            names_looked_at = sum([self._required_counts.get(one, 0) for one in names])
-            is_paid = budget.take(_STEPS_A_STYLE + names_looked_at // _NAMES_A_STEP)
-            looked_at = [rule for one in names for rule in self._rules.get(one, ())] if is_paid else []
-            matching = [rule for rule in looked_at if rule.required_names <= names]
+            names_examined = sum([self._required_counts.get(one, 0) for one in names])
+            is_affordable = budget.take(_STEPS_PER_STYLE + names_examined // _NAMES_PER_STEP)
+            examined = [rule for one in names for rule in self._rules.get(one, ())] if is_affordable else []
+            matching = [rule for rule in examined if rule.required_names <= names]
             applied = self._applied[names] = _Applied(matching, self._hiding, budget)
         return applied
 
 
 def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool]]:
     """Yield each style sheet among HTML tokens, except print style sheets, and whether it applies on every screen."""
-    left, applies = stylesheets.MAX_CHARACTERS, None
+    remaining, applies = stylesheets.MAX_CHARACTERS, None
     is_read = False
     for kind, text, attributes in parts:
         if kind == "start" and text == "style":
@@ -193,66 +193,66 @@ def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool
             is_read = media is not None and applies is not False
         elif kind == "sheet" and is_read:
             sheet = collapsed(text)
-            yield sheet[:left], applies is True
-            left = max(0, left - len(sheet))
+            yield sheet[:remaining], applies is True
+            remaining = max(0, remaining - len(sheet))
 
 
 def _rules_of(sheets: Iterable[tuple[str, bool]], budget: Budget, *, wanted: bool) -> Iterator[Rule]:
     """Yield the sheets' rules if any rule may hide text, or if they are ``wanted``; use up to half of the budget."""
-    leave = budget.left // 2
-    texts = [(_affordable(text, budget, (budget.left + leave) // 2), is_sure) for text, is_sure in sheets]
+    reserved = budget.remaining // 2
+    texts = [(_affordable(text, budget, (budget.remaining + reserved) // 2), is_sure) for text, is_sure in sheets]
     if not wanted and not any(is_sure and hiding.is_suspicious(hiding.plain(text).lower()) for text, is_sure in texts):
         return
     order = 0
     for text, is_sure in texts:
-        for applies, prelude, block_text in _blocks(text, budget, leave):
+        for applies, prelude, block_text in _blocks(text, budget, reserved):
             block = _Block(block_text)
             is_doubtful = block.is_suspect and ("animation" in block.text or not selectors.is_valid(prelude))
             surely_applies = is_sure and applies and not is_doubtful
             for one in selectors.requirements(prelude):
-                if order == MAX_SELECTORS or not budget.take(_STEPS_A_SELECTOR, leave=leave):
+                if order == MAX_SELECTORS or not budget.take(_STEPS_PER_SELECTOR, reserved=reserved):
                     return
                 order += 1
                 yield Rule((*one.rank, order), one.names, block, surely_applies and one.is_sure)
 
 
-def _affordable(sheet: str, budget: Budget, leave: int) -> str:
+def _affordable(sheet: str, budget: Budget, reserved: int) -> str:
     """Return the rules from the beginning of a sheet, as far as the budget allows."""
     whole = len(sheet)
     while sheet and not budget.take(
-        _STEPS_A_SHEET + len(sheet) // _SHEET_A_STEP + sheet.count("\\") // _ESCAPES_A_STEP, leave=leave
+        _STEPS_PER_SHEET + len(sheet) // _SHEET_PER_STEP + sheet.count("\\") // _ESCAPES_PER_STEP, reserved=reserved
     ):
         sheet = sheet[: len(sheet) // 2]
     return sheet if len(sheet) == whole else sheet[: sheet.rfind("}") + 1]
 
 
-def _blocks(sheet: str, budget: Budget, leave: int) -> Iterator[tuple[bool, str, str]]:
+def _blocks(sheet: str, budget: Budget, reserved: int) -> Iterator[tuple[bool, str, str]]:
     """Yield each rule as three values: whether it applies on every screen, its selectors, and its block in lower case.
 
     A rule that applies on no screen is omitted. A rule that is nested in another rule is treated as possibly applying.
     """
     around: list[bool | None] = [True]  # whether each open at-rule applies
-    for kind, prelude, block in stylesheets.pieces_of(sheet, budget, leave=leave):
+    for kind, prelude, block in stylesheets.pieces_of(sheet, budget, reserved=reserved):
         if kind == "end":
             around.pop()
         elif kind == "start":
             own = _applies(hiding.plain(prelude))
             around.append(False if own is False or around[-1] is False else own and around[-1])
         elif around[-1] is not False and "{" in block:
-            yield from _with_nested(prelude, block, budget, leave, is_sure=around[-1] is True)
+            yield from _with_nested(prelude, block, budget, reserved, is_sure=around[-1] is True)
         elif around[-1] is not False:
             yield around[-1] is True, hiding.plain(prelude), hiding.plain(block).lower()
 
 
 def _with_nested(
-    prelude: str, block: str, budget: Budget, leave: int, *, is_sure: bool
+    prelude: str, block: str, budget: Budget, reserved: int, *, is_sure: bool
 ) -> Iterator[tuple[bool, str, str]]:
     """Yield a rule and the rules nested in its block; each of the nested rules only possibly applies."""
     found = [(is_sure, prelude, block)]
     for applies, selectors_text, text in found:  # ``found`` grows in this loop
         own = text.partition("{")[0].rpartition(";")[0] if "{" in text else text
         yield applies, hiding.plain(selectors_text), hiding.plain(own).lower()
-        pieces = stylesheets.pieces_of(text, budget, leave=leave) if "{" in text else ()
+        pieces = stylesheets.pieces_of(text, budget, reserved=reserved) if "{" in text else ()
         found += [
             (False, inner.rpartition(";")[2].strip(), content) for kind, inner, content in pieces if kind == "rule"
         ]

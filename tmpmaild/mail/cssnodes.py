@@ -22,15 +22,15 @@ class RefusedError(Exception):
     """Raised if the CSS contains a construct that is not known to be harmless."""
 
 
-def affordable(text: str, budget: Budget, leave: int, steps: int) -> int:
+def affordable(text: str, budget: Budget, reserved: int, steps: int) -> int:
     """Take ``steps`` for each CSS token; return the number of characters that the budget covers."""
-    most = max(budget.left - leave, 0) // steps
+    most = max(budget.remaining - reserved, 0) // steps
     starts = [token.start() for token in islice(_TOKEN.finditer(text), most + 1)]
     if len(starts) <= most:
-        budget.take(len(starts) * steps, leave=leave)
+        budget.take(len(starts) * steps, reserved=reserved)
         return len(text)
     budget.is_spent = True
-    budget.take(most * steps, leave=leave)
+    budget.take(most * steps, reserved=reserved)
     return starts[most]
 
 

@@ -28,7 +28,7 @@ from tmpmaild.mail.cssnodes import RefusedError, affordable, declarations_of, ma
 from tmpmaild.mail.htmltokens import names
 
 MAX_ATTRIBUTE_CHARACTERS = 4096
-_STEPS_A_TOKEN = 2
+_STEPS_PER_TOKEN = 2
 _MAX_VALUE_CHARACTERS = 1000
 _MAX_DEPTH = 8
 
@@ -94,7 +94,7 @@ PROPERTIES: Final = _sided(
 class StyleAttributes:
     """Writes the style attributes of one message; identical attributes are read only once."""
 
-    leave = 0
+    reserved = 0
     """The budget steps that are reserved for other work."""
 
     def __init__(self, budget: Budget | None = None) -> None:
@@ -106,7 +106,7 @@ class StyleAttributes:
         known = self._written.get(text)
         if known is None:
             is_read = len(text) <= MAX_ATTRIBUTE_CHARACTERS
-            is_read = is_read and affordable(text, self._budget, self.leave, _STEPS_A_TOKEN) == len(text)
+            is_read = is_read and affordable(text, self._budget, self.reserved, _STEPS_PER_TOKEN) == len(text)
             known = self._written[text] = style(text) if is_read else ""
         return known
 

@@ -99,10 +99,10 @@ class _Open:
         if at < 0:
             return
         name, within = self._names[at], self._names[at + 1 :]
-        goes_on = frozenset[str]() if name in TABLE_PARTS or name in _SCOPES else FORMATTING
-        self._names[at:] = [one for one in within if one in goes_on]
+        reopened = frozenset[str]() if name in TABLE_PARTS or name in _SCOPES else FORMATTING
+        self._names[at:] = [one for one in within if one in reopened]
         for one in reversed(within):
-            if one not in goes_on:
+            if one not in reopened:
                 yield "end", one, ""
         yield "end", name, ""
 

@@ -21,9 +21,9 @@ MAX_CHARACTERS = 2 * 1024 * 1024
 BEFORE_CHARACTERS = 200
 
 # The measured cost of work, in budget steps.
-_STEPS_A_TAG = 2
-_STEPS_A_NESTED_TAG = 3
-_STEPS_A_REFERENCE = 5
+_STEPS_PER_TAG = 2
+_STEPS_PER_NESTED_TAG = 3
+_STEPS_PER_REFERENCE = 5
 _STYLES_SHARE = 4  # one step in four is reserved for styles
 _MIN_READ = 1000  # the minimum number of tokens to read
 
@@ -95,21 +95,21 @@ def read(html: str, budget: Budget | None = None) -> Page:
 
 def _read(source: str, budget: Budget) -> "_Document":
     """Read the visible text; if there is none and a hidden element never ends, read everything except templates."""
-    leave = budget.left // _STYLES_SHARE
-    parts = list(tokens(source, budget, sheets=True, steps=_STEPS_A_TAG, leave=leave))
+    reserved = budget.remaining // _STYLES_SHARE
+    parts = list(tokens(source, budget, sheets=True, steps=_STEPS_PER_TAG, reserved=reserved))
     lower = source.lower()
     styles = Styles(lower, parts, budget)
     base = urls.base_of(parts) if "<base" in lower else ""
-    if base and not budget.take(_STEPS_A_REFERENCE * sum(name in ("a", "area") for _, name, _ in parts)):
+    if base and not budget.take(_STEPS_PER_REFERENCE * sum(name in ("a", "area") for _, name, _ in parts)):
         base = ""
     hidden = Hidden(styles)
     page = _Document(seen(parts, hidden), base)
-    if hidden.ends_elsewhere and budget.take(len(parts) * _STEPS_A_NESTED_TAG):
+    if hidden.ends_elsewhere and budget.take(len(parts) * _STEPS_PER_NESTED_TAG):
         hidden = Hidden(styles)
         page = _Document(seen(nested(parts, has_type=_has_type(source)), hidden), base)
     if hidden.name and not page.text():
-        affordable = max(budget.left // _STEPS_A_TAG, _MIN_READ)
-        budget.take(min(len(parts), affordable) * _STEPS_A_TAG)
+        affordable = max(budget.remaining // _STEPS_PER_TAG, _MIN_READ)
+        budget.take(min(len(parts), affordable) * _STEPS_PER_TAG)
         page = _Document(seen(parts[:affordable], Hidden(styles, skips=False)), base)
     return page
 
@@ -210,7 +210,7 @@ class _Document:
 
     def _write(self, text: str) -> None:
         """Add text to the line; preformatted text keeps its lines."""
-        self._say(text)
+        self._add_link_text(text)
         if not self._preformatted:
             self._line.append(text)
             return
@@ -220,7 +220,7 @@ class _Document:
             self._break(keeps_empty=True)
             self._line.append(other)
 
-    def _say(self, text: str) -> None:
+    def _add_link_text(self, text: str) -> None:
         """Add text to the open link, or to the text that precedes the next link."""
         (self._link if self._href else self._before).append(text)
 
@@ -244,7 +244,7 @@ class _Document:
 
     def _break(self, *, keeps_empty: bool = False) -> None:
         """End the line; keep an empty line only with ``keeps_empty``."""
-        self._say(" ")
+        self._add_link_text(" ")
         if self._struck is not None:
             self._end_strike()
         text = "".join(self._line)

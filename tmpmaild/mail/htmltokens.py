@@ -23,10 +23,10 @@ VOIDS = names("br hr img wbr")
 TABLE_PARTS = names("caption col colgroup table tbody td tfoot th thead tr")
 ELEMENTS = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS
 
-_TEXT_A_STEP = 64  # in characters; a reference or a line counts as several characters
+_TEXT_PER_STEP = 64  # in characters; a reference or a line counts as several characters
 _REFERENCE_CHARACTERS = 24
 _LINE_CHARACTERS = 48
-_ATTRIBUTES_A_STEP = 16
+_ATTRIBUTES_PER_STEP = 16
 
 _RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
 _SHOWN_RAW_TEXT = names("textarea xmp")
@@ -56,29 +56,29 @@ _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for nam
 
 
 def tokens(
-    source: str, budget: Budget, *, sheets: bool = False, steps: int = 1, leave: int = 0
+    source: str, budget: Budget, *, sheets: bool = False, steps: int = 1, reserved: int = 0
 ) -> Iterator[tuple[str, str, str]]:
     """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
 
     With ``sheets``, the content of a style element follows its start as ("sheet", text, ""). Comments, declarations
     and, as in a browser, an unterminated tag are omitted. A tag and the text before it take ``steps``; long texts and
-    attributes take more. The last ``leave`` steps of the budget are not used.
+    attributes take more. The last ``reserved`` steps of the budget are not used.
     """
     position = 0
-    while position < len(source) and budget.take(steps, leave=leave):
+    while position < len(source) and budget.take(steps, reserved=reserved):
         found = _TEXT_AND_TAG.match(source, position)
         assert found is not None  # the pattern also matches the empty string
         text, slash, name, attributes = found.groups()
         position = found.end()
         if text:
-            paid = _paid(text, budget, leave)
-            yield "text", paid, ""
-            if len(paid) < len(text):
+            affordable = _affordable(text, budget, reserved)
+            yield "text", affordable, ""
+            if len(affordable) < len(text):
                 return
         if not name:
             position = _after_markup(source, position)
             continue
-        if attributes and not budget.take(-(-len(attributes) // _ATTRIBUTES_A_STEP), leave=leave):
+        if attributes and not budget.take(-(-len(attributes) // _ATTRIBUTES_PER_STEP), reserved=reserved):
             attributes = ""
         name = name.lower()
         yield "end" if slash else "start", name, attributes
@@ -86,21 +86,21 @@ def tokens(
             end = _RAW_TEXT_END[name].search(source, position)
             raw, position = source[position : end.start() if end else None], end.start() if end else len(source)
             if name in _SHOWN_RAW_TEXT:
-                yield "text", _paid(raw, budget, leave), ""
+                yield "text", _affordable(raw, budget, reserved), ""
             elif sheets and name == "style":
                 yield "sheet", raw, ""
 
 
-def _paid(text: str, budget: Budget, leave: int) -> str:
+def _affordable(text: str, budget: Budget, reserved: int) -> str:
     """Return the start of a text, as far as the budget allows."""
-    while (steps := _steps_of_text(text)) and not budget.take(steps, leave=leave):
+    while (steps := _steps_of_text(text)) and not budget.take(steps, reserved=reserved):
         text = text[: len(text) // 2]
     return text
 
 
 def _steps_of_text(text: str) -> int:
     characters = len(text) + _LINE_CHARACTERS * text.count("\n") + _REFERENCE_CHARACTERS * text.count("&")
-    return characters // _TEXT_A_STEP
+    return characters // _TEXT_PER_STEP
 
 
 def _after_markup(source: str, position: int) -> int:

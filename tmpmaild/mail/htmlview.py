@@ -49,16 +49,16 @@ MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
 _MAX_ALT_CHARACTERS = 1000
 _MAX_BODY_CHARACTERS = 4096
 # The measured cost of work, in budget steps.
-_STEPS_A_TAG = 3
-_STEPS_A_DIFFERENT_TAG = 5
-_STEPS_A_REFERENCE = 5
-_ATTRIBUTES_A_STEP = 6
+_STEPS_PER_TAG = 3
+_STEPS_PER_DIFFERENT_TAG = 5
+_STEPS_PER_REFERENCE = 5
+_ATTRIBUTES_PER_STEP = 6
 # nh3 takes quadratic time to write "&" and U+0080 to U+00BF, which start with 0xC2 in UTF-8, such as a no-break space.
-_SQUARE_ESCAPED_A_STEP = 60_000
+_SQUARE_ESCAPED_PER_STEP = 60_000
 _TEXT_SHARE = 8  # one step in eight is reserved for showing only the text
 _STRUCTURE_SHARE = 8  # a style sheet leaves one in eight of the remaining steps for the structure
-_STYLED_A_STEP = 2  # characters of attributes per step
-_WORDS_A_STEP = 64  # characters of attributes per step
+_STYLED_PER_STEP = 2  # characters of attributes per step
+_WORDS_PER_STEP = 64  # characters of attributes per step
 SCHEMES = names("http https mailto")
 REL = "noopener noreferrer nofollow"
 # Form controls do not work in a view, but their content is kept; ``type`` identifies the control for our style sheet.
@@ -138,8 +138,8 @@ class _Mail:
         self._base = ""
         self._loads_remote = remote_images
         self._budget = budget
-        self._leave = budget.left // _TEXT_SHARE
-        self._bounds = Bounds(budget, leave=self._leave)
+        self._reserved = budget.remaining // _TEXT_SHARE
+        self._bounds = Bounds(budget, reserved=self._reserved)
         self._parts: list[Bounds] = []
         self._bodies: list[dict[str, str]] = []
         self._sources: list[str] = []
@@ -161,22 +161,22 @@ class _Mail:
         tags = [start_tag("div", body) for body in self._bodies]
         encoded = "".join([*tags, *[part.markup() for part in self._parts]]).encode()
         escaped = encoded.count(b"&") + encoded.count(b"\xc2")
-        return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_A_STEP, leave=self._leave)
+        return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_PER_STEP, reserved=self._reserved)
 
     def _begin(self, root: str) -> None:
         """Start a part (a separate document) in the element ``root``, or in the body of the page."""
-        self._bounds, self._sheet_media = Bounds(self._budget, leave=self._leave), ""
+        self._bounds, self._sheet_media = Bounds(self._budget, reserved=self._reserved), ""
         self._parts.append(self._bounds)
         self._bodies.append({})
         self._tags.clear()
         self._sheet.confine(root)
 
     def _read(self, source: str) -> bool:
-        parts = list(tokens(source, self._budget, sheets=True, leave=self._leave))
+        parts = list(tokens(source, self._budget, sheets=True, reserved=self._reserved))
         self._elements += sum(kind == "start" for kind, _, _ in parts)
         self._base = urls.base_of(parts)
-        steps = _steps_of(parts, _STEPS_A_REFERENCE if self._base else 0)
-        if self._budget.is_spent or not self._budget.take(steps, leave=self._leave):
+        steps = _steps_of(parts, _STEPS_PER_REFERENCE if self._base else 0)
+        if self._budget.is_spent or not self._budget.take(steps, reserved=self._reserved):
             return False
         self._reserve(parts)
         try:
@@ -192,19 +192,19 @@ class _Mail:
         Without steps for the structure, only the text is shown. Without steps for the attributes, a message whose rules
         an inliner has copied into them would lose its colours.
         """
-        left = self._budget.left - self._leave
-        structure = left // _STRUCTURE_SHARE
+        available = self._budget.remaining - self._reserved
+        structure = available // _STRUCTURE_SHARE
         styled = {attributes for kind, _, attributes in parts if kind == "start" and "style" in attributes}
-        attributes = min(left // 2, sum(map(len, styled)) // _STYLED_A_STEP)
-        self._styles.leave = self._leave + structure // 2
-        self._sheet.leave = self._leave + structure + attributes
+        attributes = min(available // 2, sum(map(len, styled)) // _STYLED_PER_STEP)
+        self._styles.reserved = self._reserved + structure // 2
+        self._sheet.reserved = self._reserved + structure + attributes
         self._sheet.words = self._words_of({attributes for kind, _, attributes in parts if kind == "start"})
 
     def _words_of(self, attributes: set[str]) -> set[str] | None:
         """Return all words in the attributes, among them all classes and ids; None if that costs too much."""
         text = " ".join(attributes)
-        steps = len(text) // _WORDS_A_STEP + text.count("&")
-        if steps > self._budget.left - self._sheet.leave:
+        steps = len(text) // _WORDS_PER_STEP + text.count("&")
+        if steps > self._budget.remaining - self._sheet.reserved:
             return None
         self._budget.take(steps)
         return {*_words(text), *(_words(unescaped(text)) if "&" in text else ())}
@@ -348,9 +348,9 @@ def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
     tags = [part for part in parts if part[0] in ("start", "end")]
     singular = [part for part in tags if part[1] in _SINGULAR]
     different = [*singular, *{part for part in tags if part[0] == "start" and part[1] not in _SINGULAR}]
-    steps = sum(len(attributes) // _ATTRIBUTES_A_STEP for _, _, attributes in different)
-    steps += (_STEPS_A_DIFFERENT_TAG + steps_a_reference) * len(different)
-    return steps + _STEPS_A_TAG * sum(name in _WRITTEN for _, name, _ in tags)
+    steps = sum(len(attributes) // _ATTRIBUTES_PER_STEP for _, _, attributes in different)
+    steps += (_STEPS_PER_DIFFERENT_TAG + steps_a_reference) * len(different)
+    return steps + _STEPS_PER_TAG * sum(name in _WRITTEN for _, name, _ in tags)
 
 
 def _escaped(text: str) -> str:

@@ -45,7 +45,7 @@ _MAX_SELECTOR_DEPTH = 3
 _MAX_COMPOUNDS = 20
 _MAX_NAMES = 24
 # The cost measured in Chromium for each level of the tree, which is mostly cached, and for each sibling.
-_STEPS_A_MATCH = 16
+_STEPS_PER_MATCH = 16
 _SIBLING_STEPS = 4
 
 _COMBINATORS = frozenset(">+~")
@@ -106,7 +106,7 @@ def matches(selector: str, elements: int, depth: int) -> int:
     """
     own = selector.replace(SCOPE, "").replace("~=", "")
     walked = depth * (" " in own) + _SIBLING_STEPS * elements * ("~" in own)
-    return elements * (weight_of(selector) + walked // _STEPS_A_MATCH)
+    return elements * (weight_of(selector) + walked // _STEPS_PER_MATCH)
 
 
 def _complex(nodes: Sequence[Node], depth: int) -> str:

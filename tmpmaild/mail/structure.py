@@ -56,15 +56,15 @@ class Roles(Struct, frozen=True):
     attached: list[Part]
 
 
-def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part], bool]) -> Roles:
-    """Choose a message's text and HTML parts; ``says`` returns whether a text part has visible content."""
+def choose(top: Part | Multipart, leaves: Iterable[Part], has_visible_text: Callable[[Part], bool]) -> Roles:
+    """Choose a message's text and HTML parts; ``has_visible_text`` returns whether a text part has visible content."""
     if isinstance(top, Part):
         if not _is_text(top):
             return Roles([], [], [top])
         return Roles([top], [top] if top.content_type == HTML else [], [])
-    chooser = _Chooser(says).walked(top)
+    chooser = _Chooser(has_visible_text).walked(top)
     if not (chooser.text or chooser.html):
-        chooser = _Chooser(says, takes_named=True).walked(top)
+        chooser = _Chooser(has_visible_text, takes_named=True).walked(top)
     if not (chooser.text or chooser.html):
         chooser = _Chooser(takes_named=True).walked(top)
     unnamed = [part for part in chooser.blank if not part.filename]
@@ -82,11 +82,11 @@ def _is_text(part: Part) -> bool:
 class _Chooser:
     """One traversal of the tree; ``blank`` contains the omitted text parts that have no visible content."""
 
-    def __init__(self, says: Callable[[Part], bool] = lambda _: True, *, takes_named: bool = False) -> None:
+    def __init__(self, has_visible_text: Callable[[Part], bool] = lambda _: True, *, takes_named: bool = False) -> None:
         self.text: list[Part] = []
         self.html: list[Part] = []
         self.blank: list[Part] = []
-        self._says = says
+        self._has_visible_text = has_visible_text
         self._takes_named = takes_named
 
     def walked(self, tree: Multipart) -> "_Chooser":
@@ -127,7 +127,7 @@ class _Chooser:
             if isinstance(child, Multipart):
                 shown.append(child)
             elif _is_text(child) and self._is_unnamed(child, multipart, is_first=not shown):
-                (shown if self._says(child) else self.blank).append(child)
+                (shown if self._has_visible_text(child) else self.blank).append(child)
         if multipart.subtype != "related" or not shown:
             return shown
         # A "related" multipart shows the part that it specifies, or else the first part (RFC 2387 §3.2). Images before

@@ -15,7 +15,7 @@ from tmpmaild.mail.htmltokens import collapsed
 MAX_CHARACTERS = 128 * 1024
 """The total size limit for the style sheets of a message, not counting added white space; the rest is not read."""
 
-_CHARACTERS_A_STEP = 8
+_CHARACTERS_PER_STEP = 8
 
 # The next bracket, semicolon or block without inner blocks. Brackets in strings, comments, escapes and addresses are
 # ignored (CSS Syntax Level 3, §4.3).
@@ -43,7 +43,7 @@ The prelude is the text before the block: the selectors of a rule, the keyword a
 """
 
 
-def pieces_of(sheet: str, budget: Budget | None = None, *, leave: int = 0) -> Iterator[Piece]:
+def pieces_of(sheet: str, budget: Budget | None = None, *, reserved: int = 0) -> Iterator[Piece]:
     """Yield the rules of a style sheet in order, and the start and end of each at-rule around them.
 
     As in a browser, the end of the sheet closes all open rules. An at-rule without rules is omitted. Reading stops
@@ -63,7 +63,7 @@ def pieces_of(sheet: str, budget: Budget | None = None, *, leave: int = 0) -> It
             continue
         elif bracket != ";" or not _AT_KEYWORD.match(sheet, start):
             continue
-        if budget and not budget.take(1 + (position - start) // _CHARACTERS_A_STEP, leave=leave):
+        if budget and not budget.take(1 + (position - start) // _CHARACTERS_PER_STEP, reserved=reserved):
             return
         if piece:
             depth += _DEEPER[piece[0]]

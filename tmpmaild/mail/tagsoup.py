@@ -13,9 +13,9 @@ MAX_FORMATTING = 8  # the maximum number of open formatting elements per cell
 MAX_REPEATED_CHARACTERS = 256 * 1024  # the maximum total size of reopened formatting
 _NODE_CHARACTERS = 32  # the size counted for each element in addition to its tag
 _MAX_CROSSED = 8  # block elements that an end tag moves formatting out of
-_WALKED_A_STEP = 16
-_DEPTH_A_STEP = 32
-_REPEATED_CHARACTERS_A_STEP = 128
+_WALKED_PER_STEP = 16
+_DEPTH_PER_STEP = 32
+_REPEATED_CHARACTERS_PER_STEP = 128
 _PARAGRAPH = names("p")
 _TABLE = names("table")
 _HEADINGS = names("h1 h2 h3 h4 h5 h6")
@@ -61,10 +61,10 @@ class Bounds:
     the greatest depth of nesting so far.
     """
 
-    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
+    def __init__(self, budget: Budget | None = None, *, reserved: int = 0) -> None:
         self.depth = 0
         self._budget = budget or Budget()
-        self._leave = leave
+        self._reserved = reserved
         self._written: list[str] = []
         self._characters = 0
         self._repeatable = MAX_REPEATED_CHARACTERS
@@ -145,7 +145,7 @@ class Bounds:
         self._written.append(piece)
 
     def _push(self, element: _Element) -> None:
-        self._pay(len(self._open) // _DEPTH_A_STEP)
+        self._take_steps(len(self._open) // _DEPTH_PER_STEP)
         self._open.append(element)
         self._count[element.name] += 1
         self.depth = max(self.depth, len(self._open))
@@ -164,14 +164,14 @@ class Bounds:
         for depth in range(len(self._open) - 1, -1, -1):
             name = self._open[depth].name
             if name in wanted or name in barriers:
-                self._pay((len(self._open) - depth) // _WALKED_A_STEP)
+                self._take_steps((len(self._open) - depth) // _WALKED_PER_STEP)
                 return depth if name in wanted else -1
-        self._pay(len(self._open) // _WALKED_A_STEP)
+        self._take_steps(len(self._open) // _WALKED_PER_STEP)
         return -1
 
-    def _pay(self, steps: int) -> None:
+    def _take_steps(self, steps: int) -> None:
         """Take steps for work that is slow in this class and in the parser."""
-        if steps and not self._budget.take(steps, leave=self._leave):
+        if steps and not self._budget.take(steps, reserved=self._reserved):
             raise TooLargeError
 
     def _close_innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> None:
@@ -207,7 +207,7 @@ class Bounds:
         if not self._formatting:
             return
         ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
-        self._pay(len(ended) + sum(element.size for element in ended) // _REPEATED_CHARACTERS_A_STEP)
+        self._take_steps(len(ended) + sum(element.size for element in ended) // _REPEATED_CHARACTERS_PER_STEP)
         for element in ended if self._repeatable <= 0 else ():
             self._write(f"</{element.name}>")
             self._formatting.remove(element)

@@ -102,13 +102,13 @@ def _stop(text: str, start: int) -> int:
         elif character in _PAIRS:
             if not opened or opened.pop() != _PAIRS[character]:
                 break
-        elif character.isascii() or not _goes_on(text, at):
+        elif character.isascii() or not _continues(text, at):
             break
         at += 1
     return at
 
 
-def _goes_on(text: str, at: int) -> bool:
+def _continues(text: str, at: int) -> bool:
     """Return whether a non-ASCII character belongs to the address before it."""
     character, before, behind = text[at], text[at - 1], text[at + 1 : at + 2]
     if character in _JOINERS:

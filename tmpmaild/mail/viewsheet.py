@@ -17,10 +17,10 @@ MAX_MATCHES = 5_000_000
 DARK_ID, LIGHT_ID = "dark", "light"
 """The element ids that are used as the fragment of the page's URL to request the dark or the light view."""
 
-_STEPS_A_TOKEN = 3
+_STEPS_PER_TOKEN = 3
 # Steps for splitting a sheet into rules, which take one more step each: characters and selectors per step.
-_SPLIT_A_STEP = 16
-_SELECTORS_A_STEP = 3
+_SPLIT_PER_STEP = 16
+_SELECTORS_PER_STEP = 3
 _MAX_BLOCK_DEPTH = 4
 _MAX_MEDIA_CHARACTERS = 300
 _MAX_REMOTE_IMAGES = 1000
@@ -37,7 +37,7 @@ _FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
 class Sheet:
     """Processes the style elements of one message in order; omits rules that exceed a limit or the budget."""
 
-    leave = 0
+    reserved = 0
     """The budget steps that are reserved for other work."""
     words: AbstractSet[str] | None = None
     """All words in the attributes of the elements. Rules that need a different class or id are omitted unparsed.
@@ -82,8 +82,8 @@ class Sheet:
     def _selecting(self, text: str) -> str:
         """Return the sheet without rules that ``words`` rule out, or unchanged if finding them costs too much."""
         words = self.words
-        steps = text.count("{") + text.count(",") // _SELECTORS_A_STEP + len(text) // _SPLIT_A_STEP
-        if words is None or steps > self._budget.left - self.leave:
+        steps = text.count("{") + text.count(",") // _SELECTORS_PER_STEP + len(text) // _SPLIT_PER_STEP
+        if words is None or steps > self._budget.remaining - self.reserved:
             return text
         self._budget.take(steps)
         kept = []
@@ -95,7 +95,7 @@ class Sheet:
         return "".join(kept)
 
     def _affordable(self, text: str) -> int:
-        return affordable(text, self._budget, self.leave, _STEPS_A_TOKEN)
+        return affordable(text, self._budget, self.reserved, _STEPS_PER_TOKEN)
 
     def adapts(self, name: str, classes: str) -> bool:
         """Return whether any rule so far sets a screen-dependent width, which overrides a ``width`` attribute."""

@@ -14,9 +14,9 @@ from tmpmaild.mail.htmlnesting import may_end
 from tmpmaild.mail.htmltokens import attributes_of, names
 
 # The measured cost of work, in budget steps.
-_STEPS_A_LOOK = 1
-_STEPS_A_STYLE = 12
-_ATTRIBUTES_A_STEP = 6
+_STEPS_PER_ELEMENT = 1
+_STEPS_PER_STYLE = 12
+_ATTRIBUTES_PER_STEP = 6
 _MAX_ATTRIBUTES_CHARACTERS = 64 * 1024  # the limit for one tag; only images in ``data:`` URLs are longer
 
 # Browsers do not show the content of these elements, which are for media, choices, and SVG definitions and
@@ -38,15 +38,15 @@ class Styles:
         self._cascade = Cascade(sheets, budget, on_white=self._on_white)
         self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
-    def look(self, name: str, attributes: str) -> tuple[bool, str]:
+    def evaluate(self, name: str, attributes: str) -> tuple[bool, str]:
         """Return whether an element hides its content, and ``invisible_text`` for the text after its tag."""
         known = self._known.get((name, attributes))
         if known is None:
-            known = self._known[name, attributes] = self._judge(name, attributes[:_MAX_ATTRIBUTES_CHARACTERS])
+            known = self._known[name, attributes] = self._evaluate(name, attributes[:_MAX_ATTRIBUTES_CHARACTERS])
         return known
 
-    def _judge(self, name: str, attributes: str) -> tuple[bool, str]:
-        if attributes and not self._budget.take(_STEPS_A_LOOK):
+    def _evaluate(self, name: str, attributes: str) -> tuple[bool, str]:
+        if attributes and not self._budget.take(_STEPS_PER_ELEMENT):
             return False, ""
         if name == "dialog" and "open" not in attributes_of(attributes):
             return True, ""
@@ -57,7 +57,7 @@ class Styles:
         by_rule = self._cascade.may_hide(name, attributes)
         if not (by_rule or (attributes and hiding.may_hide(attributes))):
             return False, ""
-        if not self._budget.take(_STEPS_A_STYLE + len(attributes) // _ATTRIBUTES_A_STEP):
+        if not self._budget.take(_STEPS_PER_STYLE + len(attributes) // _ATTRIBUTES_PER_STEP):
             return False, ""
         found = attributes_of(attributes)
         style = self._cascade.style(name, found, self._budget) if by_rule else None
@@ -96,7 +96,9 @@ class Hidden:
             if kind != "text":
                 self._follow(name, starts=kind == "start")
             return True
-        is_hidden = name == "template" or (self._skips and (name in _UNSEEN or self.styles.look(name, attributes)[0]))
+        is_hidden = name == "template" or (
+            self._skips and (name in _UNSEEN or self.styles.evaluate(name, attributes)[0])
+        )
         if is_hidden and kind == "start" and name not in VOID:
             self.name, self._open = name, Counter([name])
         return self.name != "" or (is_hidden and name == "img")
@@ -126,6 +128,6 @@ def seen(parts: Iterable[tuple[str, str, str]], hidden: Hidden) -> Iterator[tupl
         if kind == "end":
             blank = ""
         elif kind == "start":
-            goes_on = text in VOID and (text != "br" or blank == "all")
-            blank = (blank if goes_on else "") or hidden.styles.look(text, attributes)[1]
+            stays_blank = text in VOID and (text != "br" or blank == "all")
+            blank = (blank if stays_blank else "") or hidden.styles.evaluate(text, attributes)[1]
         yield kind, text, attributes
