@@ -106,17 +106,17 @@ def _first(group: BaseException) -> BaseException:
 async def _run(config: Config, announce: Announce, read_again: ReadConfig, purpose: Purpose) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
-    process.return_large_blocks()
-    config = process.within_descriptors(config, process.raise_descriptor_limit())
+    process.unmap_large_blocks()
+    config = process.limit_connections(config, process.raise_descriptor_limit())
     loaded = await anyio.to_thread.run_sync(certificate, config)
     # A database server may be unavailable for a long time, whereas a file is available immediately or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
         scheduler = FairScheduler()
-        rules = await _noted_rules(config, storage, purpose)
+        rules = await _stored_rules(config, storage, purpose)
         checker = await _checker(config, storage, scheduler)
         check = checker.enqueue if checker else None
-        service = inbox_service.build(storage, rules, scheduler, give_memory_back=process.give_back, check=check)
+        service = inbox_service.build(storage, rules, scheduler, release_memory=process.release_memory, check=check)
         service.blocks.add(await _known_blocks(config, storage))
         if service.catcher is not None:
             await _started_catcher(config, service.catcher)
@@ -204,8 +204,8 @@ class _Parts:
         self._web = HttpApp(self._service, web, self._limits, self.reason_not_ready)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections, unshared=_without_share(config))
         self.dispatcher = self._dispatcher(ports(sockets))
-        self._hearing: list[Callable[[Sequence[InboxChange]], None]] = []
-        self._tell_of_commits(config)
+        self._commit_listeners: list[Callable[[Sequence[InboxChange]], None]] = []
+        self._register_commit_listeners(config)
         self.checkers = [checker] if checker else []
         self._certificate = ShownCertificate(loaded)
         edges = (self.smtp, self._certificate, self._web, self._http)
@@ -230,17 +230,17 @@ class _Parts:
             self._service.blocks,
         )
 
-    def _tell_of_commits(self, config: Config) -> None:
+    def _register_commit_listeners(self, config: Config) -> None:
         """Register the commit listeners in the right order: caches must be updated before the dispatcher reads them.
 
         Listeners are never removed: without webhooks the dispatcher has nothing to do.
         """
-        wanted = [self._service.on_commit]
+        listeners = [self._service.on_commit]
         if config.webhooks.allow:
-            wanted.append(self.dispatcher.on_commit)
-        for hear in wanted[len(self._hearing) :]:
-            self._hearing.append(hear)
-            self._storage.on_committed(hear)
+            listeners.append(self.dispatcher.on_commit)
+        for listener in listeners[len(self._commit_listeners) :]:
+            self._commit_listeners.append(listener)
+            self._storage.on_committed(listener)
 
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner)
@@ -288,16 +288,16 @@ class _Parts:
     async def _reload(self) -> Outcome:
         """Read the configuration again and apply it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
-        config = process.within_descriptors(config, process.raise_descriptor_limit())
+        config = process.limit_connections(config, process.raise_descriptor_limit())
         loaded = await anyio.to_thread.run_sync(certificate, config)
         smtp = _smtp_settings(config, self._service.rules)
         web = _http_settings(config, self._sockets, self._service.rules)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
-        rules = await _noted_rules(config, self._storage, self._service.rules.purpose)
+        rules = await _stored_rules(config, self._storage, self._service.rules.purpose)
         await self._storage.change_limits(settings_of(config))
         # None of the following statements can fail or wait, so a configuration is never applied only in part.
         self._service.change_rules(rules)
-        self._tell_of_commits(config)
+        self._register_commit_listeners(config)
         self.smtp.change_settings(smtp, loaded.tls)
         certificate_stayed = self._certificate.change(loaded)
         use_web()
@@ -339,7 +339,7 @@ async def _started_catcher(config: Config, catcher: Catcher) -> None:
         raise StartError(f"{settings_of(config).name}: the inbox for all mail cannot be created: {error}") from error
 
 
-async def _noted_rules(config: Config, storage: Storage, purpose: Purpose) -> Rules:
+async def _stored_rules(config: Config, storage: Storage, purpose: Purpose) -> Rules:
     """Store the served domains, and return the rules for addresses. Raises ``StartError``."""
     now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
@@ -347,9 +347,9 @@ async def _noted_rules(config: Config, storage: Storage, purpose: Purpose) -> Ru
         retired = await storage.serve_domains(config.domains, now_ms=now_ms, until_ms=until_ms)
     except RequestError as error:
         raise StartError(f"{settings_of(config).name}: the domains cannot be stored: {error}") from error
-    ours = hostnames.domains(config.domains)
+    served = hostnames.domains(config.domains)
     for domain, kept_until_ms in retired.items():
-        if domain in ours:  # a wildcard in the new configuration includes this domain
+        if domain in served:  # a wildcard in the new configuration includes this domain
             continue
         text = "%s accepts no new addresses; it is kept until %s for its existing addresses"
         log.info(text, domain, rfc3339(kept_until_ms))

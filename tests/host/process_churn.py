@@ -1,13 +1,13 @@
 from pathlib import Path
 
-from tmpmaild.host.process import return_large_blocks
+from tmpmaild.host.process import unmap_large_blocks
 
 
 def resident_mib():
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4 // 1024
 
 
-return_large_blocks()
+unmap_large_blocks()
 kept = []
 for size in range(8):
     blocks = [bytearray(10_000_000 - size * 4096) for _ in range(5)]

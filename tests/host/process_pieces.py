@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tmpmaild.host.process import give_back
+from tmpmaild.host.process import release_memory
 
 
 def resident_mib():
@@ -10,5 +10,5 @@ def resident_mib():
 pieces = [bytearray(65_536) for _ in range(1600)]
 last = bytearray(65_536)
 del pieces
-give_back()
+release_memory()
 print(resident_mib())

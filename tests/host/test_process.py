@@ -34,7 +34,7 @@ def test_freed_blocks_go_back_to_the_system(script):
 )
 def test_connections_leave_descriptors_for_other_uses(limit, smtp, http, expected):
     config = Config(smtp=Smtp(max_connections=smtp), http=Http(max_connections=http))
-    found = process.within_descriptors(config, limit)
+    found = process.limit_connections(config, limit)
     assert (found.smtp.max_connections, found.http.max_connections) == expected
     assert (found == config) == (expected == (smtp, http))
 

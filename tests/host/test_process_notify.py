@@ -32,7 +32,7 @@ def test_without_a_supervisor_nothing_happens(monkeypatch):
 
 
 def test_a_long_start_requests_more_time_until_it_is_complete(supervisor, monkeypatch):
-    monkeypatch.setattr("tmpmaild.host.process._ASK_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr("tmpmaild.host.process._EXTEND_EVERY_SECONDS", 0.001)
     with more_time_to_start():
         heard = [supervisor.recv(100) for _ in range(3)]
     notify("READY=1")

@@ -63,7 +63,7 @@ class World:
         self.clock = clock
         self.random = Stuck()
         self.gave_back = []
-        given = {"random": self.random, "give_memory_back": lambda: self.gave_back.append(clock())}
+        given = {"random": self.random, "release_memory": lambda: self.gave_back.append(clock())}
         self.service = service_over(storage, domains=DOMAINS, **given, **rules)
 
     async def create(self, **wish):

@@ -24,20 +24,20 @@ def faults():
 def test_faults_are_used_up_in_their_order_step_by_step(faults):
     faults.order(ADA, [TWICE, SLOW, THEN])
     assert [faults.take(["7"], "rcpt") for _ in range(2)] == [TWICE, replace(TWICE, times=1)]
-    assert faults.left("7") == (SLOW, THEN)
+    assert faults.remaining("7") == (SLOW, THEN)
     assert (faults.has(["7"], "data"), faults.take(["7"], "data")) == (False, None)
     assert [faults.take(["7"], step) for step in ("rcpt", "rcpt", "end", "end")] == [THEN, None, SLOW, None]
-    assert (faults.left("7"), len(faults)) == ((), 0)
+    assert (faults.remaining("7"), len(faults)) == ((), 0)
 
 
 def test_the_first_recipient_with_a_fault_decides_and_new_faults_replace_the_old_ones(faults):
     faults.order(ADA, [SLOW])
     faults.order(BOB, [replace(SLOW, delay_seconds=9)])
     assert faults.take(["5", "8", "7"], "end").delay_seconds == 9
-    assert (faults.left("8"), faults.left("7")) == ((), (SLOW,))
+    assert (faults.remaining("8"), faults.remaining("7")) == ((), (SLOW,))
     faults.order(ADA, [TWICE])
     faults.order(ADA, [SLOW])
-    assert faults.left("7") == (SLOW,)
+    assert faults.remaining("7") == (SLOW,)
     faults.order(ADA, [])
     assert len(faults) == 0
 
@@ -77,7 +77,7 @@ def test_faults_end_with_their_inbox_and_when_they_are_no_longer_allowed(faults)
     faults.update([InboxChange("7", full=False, notice=MessageDeleted("msg_1"))])
     faults.update([InboxChange("7", full=False, notice=ExpiryMoved(500)), InboxChange("5", full=False)])
     faults.forget_expired(500)
-    assert (faults.left("7"), faults.left("8")) == ((), (SLOW,))
+    assert (faults.remaining("7"), faults.remaining("8")) == ((), (SLOW,))
     faults.update([InboxChange("8", full=False, notice=InboxDeleted())])
     assert len(faults) == 0
     faults.order(ADA, [SLOW])

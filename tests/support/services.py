@@ -34,10 +34,10 @@ def rules(
     return Rules(config, retired or {}, purpose)
 
 
-def service_over(storage, *, check=None, give_memory_back=lambda: None, random=None, domains=(), **more):
+def service_over(storage, *, check=None, release_memory=lambda: None, random=None, domains=(), **more):
     """Return a service that uses a storage and is notified of its commits."""
     chosen = rules(*domains, **more)
-    parts = {"random": random, "give_memory_back": give_memory_back, "check": check}
+    parts = {"random": random, "release_memory": release_memory, "check": check}
     service = build(storage, chosen, FairScheduler(), **parts)
     storage.on_committed(service.on_commit)
     return service

@@ -46,7 +46,7 @@ _WITHOUT_BUDGET: Final = frozenset(f"tmpmaild.{name}" for name in _OF_OPERATORS)
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
 _MAX_WAITING = 5000  # the maximum number of queued records, each of about 1 KB
 _STOP_SECONDS = 1.0
-_TELL_EVERY_SECONDS = 1.0
+_REPORT_EVERY_SECONDS = 1.0
 _TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 _TEXT_OF_JOURNAL = logging.Formatter("%(levelname)s %(name)s: %(message)s")
 _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}  # sd-daemon(3)
@@ -234,25 +234,25 @@ class _Lines(logging.Handler):
     def _write_all(self) -> None:
         while True:
             try:
-                record = self._queue.get(timeout=None if self._repeats.is_idle else _TELL_EVERY_SECONDS)
+                record = self._queue.get(timeout=None if self._repeats.is_idle else _REPORT_EVERY_SECONDS)
             except Empty:
-                self._tell_repeated(time.monotonic())
+                self._write_repeated(time.monotonic())
                 continue
             if record is None:
                 break
             self._write(record)
-            self._tell_repeated(time.monotonic())
-            self._tell_dropped()
-        self._tell_repeated(math.inf)
-        self._tell_dropped()
+            self._write_repeated(time.monotonic())
+            self._report_dropped()
+        self._write_repeated(math.inf)
+        self._report_dropped()
 
-    def _tell_repeated(self, now: float) -> None:
+    def _write_repeated(self, now: float) -> None:
         with self.lock or nullcontext():
             records = self._repeats.due(now)
         for record in records:
             self._write(record)
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         with self.lock or nullcontext():
             dropped, self._dropped = self._dropped, 0
         if dropped:

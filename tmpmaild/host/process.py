@@ -27,14 +27,14 @@ from tmpmaild.errors import RequestError, StartError
 from tmpmaild.host.control import Command, Lines, NoArguments
 from tmpmaild.metrics import Histogram
 
-_ASK_EVERY_SECONDS = 10.0
+_EXTEND_EVERY_SECONDS = 10.0
 _MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
 _PAUSE_SECONDS = 0.5  # the minimum pause between two reloads
 _M_MMAP_THRESHOLD = -3  # from glibc's malloc.h
 _LARGE_BYTES = 2 * 1024 * 1024
 _LAG_SECONDS = 0.5
 _DESCRIPTORS = 65_536  # used if the system sets no limit
-_MIN_KEPT, _MAX_KEPT = 52, 200  # for the database, threads, ports and commands, and for refused connections
+_MIN_RESERVED, _MAX_RESERVED = 52, 200  # for the database, threads, ports and commands, and for refused connections
 _STATE = Path("/var/lib")  # where systemd creates each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
@@ -64,18 +64,18 @@ def notify(state: str, *, wait: bool = True) -> None:
 def more_time_to_start() -> Iterator[None]:
     """While the body runs, repeatedly ask the supervisor to wait another minute for ``READY=1``."""
     done = threading.Event()
-    asking = threading.Thread(target=_ask_for_time, args=(done,), name="tmpmaild-starting", daemon=True)
-    asking.start()
+    extending = threading.Thread(target=_extend_timeout, args=(done,), name="tmpmaild-starting", daemon=True)
+    extending.start()
     try:
         yield
     finally:
         done.set()
-        asking.join()
+        extending.join()
 
 
-def _ask_for_time(done: threading.Event) -> None:
+def _extend_timeout(done: threading.Event) -> None:
     notify(_MORE_TIME)
-    while not done.wait(_ASK_EVERY_SECONDS):
+    while not done.wait(_EXTEND_EVERY_SECONDS):
         notify(_MORE_TIME)
 
 
@@ -106,13 +106,13 @@ def raise_descriptor_limit() -> int:
     return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
-def within_descriptors(config: Config, limit: int) -> Config:
+def limit_connections(config: Config, limit: int) -> Config:
     """Limit the connections in a configuration to leave descriptors for the database, commands and refused clients.
 
     A client over the limit then receives an error, instead of having its connection closed without a reason.
     """
-    kept = max(_MIN_KEPT, min(limit // 4, _MAX_KEPT))
-    room = max(limit - kept, 2)
+    reserved = max(_MIN_RESERVED, min(limit // 4, _MAX_RESERVED))
+    room = max(limit - reserved, 2)
     smtp, http = config.smtp.max_connections or room, config.http.max_connections or room
     if smtp + http <= room:
         return config
@@ -131,7 +131,7 @@ def within_descriptors(config: Config, limit: int) -> Config:
     )
 
 
-def return_large_blocks() -> None:
+def unmap_large_blocks() -> None:
     """Set a fixed size above which malloc maps each block separately and returns it to the system once it is free.
 
     By default, this threshold rises to the size of the largest freed block. After a few messages of 10 MiB, their
@@ -141,7 +141,7 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Return free pages within heaps to the system: the 64 KiB chunks of large messages are allocated there."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -168,7 +168,7 @@ class AddressEndpoints:
         if not is_inbox_token(inbox, key):
             return resource
         if self._service.faults.allowed:
-            resource = replace(resource, faults=fault_items(self._service.faults.left(inbox.id)))
+            resource = replace(resource, faults=fault_items(self._service.faults.remaining(inbox.id)))
         if self._service.webhooks.allowed:
             resource = replace(resource, webhook=await self._shown_webhook(inbox, set_now))
         return resource

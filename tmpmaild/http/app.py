@@ -135,8 +135,8 @@ class HttpApp:
     def _catcher_resources(self, settings: HttpSettings) -> dict[str, Resource]:
         if self._service.catcher is None:
             return {}
-        told = CatcherPage(", ".join(settings.smtp), settings.is_public)
-        return _file_resources(catcher_files(settings.lifetime_seconds, told))
+        catcher = CatcherPage(", ".join(settings.smtp), settings.is_public)
+        return _file_resources(catcher_files(settings.lifetime_seconds, catcher))
 
     def _api_resources(
         self, settings: HttpSettings, serializer: Serializer, description: bytes, host: str

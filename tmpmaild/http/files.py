@@ -198,7 +198,7 @@ def web_files() -> WebFiles:
     return WebFiles(partial(_page_saying, _page(web), tags), loaded)
 
 
-def catcher_files(lifetime_seconds: int, told: CatcherPage) -> dict[str, Endpoint]:
+def catcher_files(lifetime_seconds: int, catcher: CatcherPage) -> dict[str, Endpoint]:
     """Return the additional files of a service that catches all mail, keyed by path.
 
     The page for all messages is at ``/``, and the inbox page is at ``/inboxes``. The page for all messages shares
@@ -209,7 +209,7 @@ def catcher_files(lifetime_seconds: int, told: CatcherPage) -> dict[str, Endpoin
     web, tags = f"web/{_version()}/", _languages()
     inbox = _page(web, links=f"{_CATCHER}/links.html")
     page = _page(f"{web}all/", icons=f"{_CATCHER}/icons.html", noscript=f"{_CATCHER}/noscript.html")
-    about = f' data-smtp="{escape(told.smtp)}"{" data-public" if told.is_public else ""}'
+    about = f' data-smtp="{escape(catcher.smtp)}"{" data-public" if catcher.is_public else ""}'
     page = page.replace("/app.js", f"/{_CATCHER}.js").replace(_START, _START + about, 1)
     return {
         "/": _page_saying(page, tags, lifetime_seconds),

@@ -301,9 +301,9 @@ class MessageEndpoints:
 
         The response is encoded only once while the page is cached.
         """
-        kept, key = self._pages.get(id(listing)), id(listing)
-        if kept is not None and kept[0]() is listing:
-            return kept[1]
+        cached, key = self._pages.get(id(listing)), id(listing)
+        if cached is not None and cached[0]() is listing:
+            return cached[1]
         response = self._page(listing, wanted, self._serializer.message_list(listing))
         self._pages[key] = ReferenceType(listing, lambda _: self._pages.pop(key, None)), response
         return response
@@ -392,10 +392,10 @@ class ViewEndpoints:
         request counts towards the page rate limit (`page`). If it is refused, it also counts towards the API rate
         limit.
         """
-        asked = await read_json(request, ViewRequest)
+        view_request = await read_json(request, ViewRequest)
         address, message_id, key = _message_of(request)
         secret, grant, remote_images = await self._viewer.permit(
-            address, message_id, key, remote_images=asked.remote_images
+            address, message_id, key, remote_images=view_request.remote_images
         )
         path = self._serializer.view_path(secret)
         return JsonResponse(self._serializer.view(secret, grant, remote_images), 201, {"Location": path})

@@ -195,13 +195,13 @@ class StreamedFile:
                 while part is not None:
                     if not await _send_slices(part, send, slot):
                         return
-                    asked_at = anyio.current_time()
+                    waiting_since = anyio.current_time()
                     slot.scope.deadline += len(part) / PACE_BYTES_PER_SECOND
                     try:
                         part = await anext(parts, None)
                     except RequestError:
                         return
-                    slot.scope.deadline += anyio.current_time() - asked_at
+                    slot.scope.deadline += anyio.current_time() - waiting_since
                 await send(_END)
 
 

@@ -36,7 +36,7 @@ class Blocks:
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks that have not expired."""
-        return (block for block in self._blocks.values() if self._is_on(block.expires_at_ms))
+        return (block for block in self._blocks.values() if self._is_active(block.expires_at_ms))
 
     def add(self, blocks: Iterable[Block]) -> None:
         """Add blocks; a block replaces an existing one of the same kind and value."""
@@ -60,7 +60,7 @@ class Blocks:
             if block is not None:
                 table, key = self._place(kind, value)
                 del table[key]
-                count += self._is_on(block.expires_at_ms)
+                count += self._is_active(block.expires_at_ms)
         self.has_any = bool(self._blocks)
         return count
 
@@ -81,13 +81,13 @@ class Blocks:
             return False
         number, bits = int(address), address.max_prefixlen
         return any(
-            version == address.version and self._holds(networks, number >> (bits - length))
+            version == address.version and self._has(networks, number >> (bits - length))
             for (version, length), networks in self._networks.items()
         )
 
     def has_name(self, local_part: str) -> bool:
         """Return whether a local part, in the canonical form of inbox addresses, is blocked."""
-        return self._holds(self._tables[NAME], local_part)
+        return self._has(self._tables[NAME], local_part)
 
     def has_sender(self, reverse_path: str) -> bool:
         """Return whether an envelope sender, its domain or a parent domain is blocked; a null path is never blocked."""
@@ -99,18 +99,18 @@ class Blocks:
         except PathSyntaxError:
             return False
         labels = mailbox.domain.split(".")
-        return self._holds(senders, _folded(mailbox)) or any(
-            self._holds(senders, ".".join(labels[start:])) for start in range(len(labels))
+        return self._has(senders, _folded(mailbox)) or any(
+            self._has(senders, ".".join(labels[start:])) for start in range(len(labels))
         )
 
     def has_target(self, host: str) -> bool:
         """Return whether a host is blocked as a webhook target."""
-        return self._holds(self._tables[TARGET], host)
+        return self._has(self._tables[TARGET], host)
 
-    def _holds(self, table: _Table, key: int | str) -> bool:
-        return key in table and self._is_on(table[key])
+    def _has(self, table: _Table, key: int | str) -> bool:
+        return key in table and self._is_active(table[key])
 
-    def _is_on(self, expires_at_ms: int | None) -> bool:
+    def _is_active(self, expires_at_ms: int | None) -> bool:
         return expires_at_ms is None or self._clock() < expires_at_ms
 
     def _place(self, kind: str, value: str) -> tuple[_Table, int | str]:

@@ -24,7 +24,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
 _HEAVY_BYTES = 1024 * 1024  # larger messages are handled one at a time, because each is copied several times
 _OPERATOR_READ_MS = 1000
-_GIVE_BACK_MS = 1000  # the minimum interval, because returned memory must be requested from the system again
+_RELEASE_INTERVAL_MS = 1000  # the minimum interval, because returned memory must be requested from the system again
 
 
 class UnknownAddress(Struct, frozen=True, gc=False):
@@ -41,7 +41,7 @@ class Deliverer:
     """Looks up recipients; parses and stores messages.
 
     Parsing uses one of the sending client's turns, unless the message can be parsed quickly. After a large message has
-    been parsed, ``give_memory_back`` is called in a thread, at most once a second. ``check`` is called after a message
+    been parsed, ``release_memory`` is called in a thread, at most once a second. ``check`` is called after a message
     has been stored.
     """
 
@@ -53,7 +53,7 @@ class Deliverer:
         scheduler: FairScheduler,
         audit: Audit,
         *,
-        give_memory_back: Callable[[], None],
+        release_memory: Callable[[], None],
         check: Check | None,
         catcher: Catcher | None,
     ) -> None:
@@ -64,8 +64,8 @@ class Deliverer:
         self._scheduler = scheduler
         self._audit = audit
         self._clock = storage.clock
-        self._give_memory_back = give_memory_back
-        self._gave_back_ms = 0
+        self._release_memory = release_memory
+        self._released_at_ms = 0
         self._check = check
         self._operator_refuses: Callable[[str], bool] | None = None
         self._operator_read_at_ms = 0
@@ -130,7 +130,7 @@ class Deliverer:
         rules = self._factory.rules
         if rules.catch_all:
             return True
-        if rules.config.smtp.accept_unknown != "create" or mailbox.domain not in rules.ours:
+        if rules.config.smtp.accept_unknown != "create" or mailbox.domain not in rules.own_domains:
             return False
         try:
             self._factory.allowed_local_part(address.rpartition("@")[0])
@@ -154,8 +154,8 @@ class Deliverer:
             return await self._store(
                 envelope, inbox_ids, raw, mime.parse(raw, is_checked=self._check is not None), creator
             )
-        with self._scheduler.heavy_slot() if len(raw) > _HEAVY_BYTES else nullcontext() as place:
-            parsed = await self._parse(raw, client_name(envelope.remote_ip), place)
+        with self._scheduler.heavy_slot() if len(raw) > _HEAVY_BYTES else nullcontext() as heavy_slot:
+            parsed = await self._parse(raw, client_name(envelope.remote_ip), heavy_slot)
             return await self._store(envelope, inbox_ids, raw, parsed, creator)
 
     async def _create_unknown(
@@ -185,18 +185,18 @@ class Deliverer:
             return known.id if known else None
         return inbox.id
 
-    async def _parse(self, raw: bytes, client: str, place: HeavySlot | None) -> ParsedMail:
+    async def _parse(self, raw: bytes, client: str, heavy_slot: HeavySlot | None) -> ParsedMail:
         """Parse a message in one of the client's turns, even if the client is exempt from other limits."""
 
         def parse() -> ParsedMail:
             parsed = mime.parse(raw, is_checked=self._check is not None)
             now_ms = self._clock()
-            if place is not None and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
-                self._gave_back_ms = now_ms
-                self._give_memory_back()
+            if heavy_slot is not None and abs(now_ms - self._released_at_ms) >= _RELEASE_INTERVAL_MS:
+                self._released_at_ms = now_ms
+                self._release_memory()
             return parsed
 
-        return await self._scheduler.run(parse, work_bytes=len(raw), client=client, heavy_slot=place)
+        return await self._scheduler.run(parse, work_bytes=len(raw), client=client, heavy_slot=heavy_slot)
 
     async def _store(
         self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail, creator: str | None

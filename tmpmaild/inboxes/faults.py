@@ -16,9 +16,9 @@ from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
 MAX_FAULTS = 10
 """The limit per address."""
 _MAX_INBOXES = 2000
-_MAX_KEPT = 100
+_MAX_REFUSALS = 100
 _MAX_COMMAND_CHARACTERS = 400
-_KEPT_MS = 3_600_000  # commands contain addresses, and the default lifetime of an address is one hour
+_RETENTION_MS = 3_600_000  # commands contain addresses, and the default lifetime of an address is one hour
 
 Step = Literal["rcpt", "data", "end"]
 """The step that fails: RCPT, DATA or the final dot."""
@@ -82,7 +82,7 @@ class Faults:
         else:
             self.ordered.pop(inbox.id, None)
 
-    def left(self, inbox_id: str) -> Sequence[Fault]:
+    def remaining(self, inbox_id: str) -> Sequence[Fault]:
         """Return an inbox's pending faults, each with its number of remaining occurrences."""
         ordered = self.ordered.get(inbox_id)
         return tuple(ordered.faults) if ordered else ()
@@ -143,25 +143,25 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], int], *, wanted: bool) -> None:
         self._clock = clock
-        self._kept: deque[Refusal] = deque(maxlen=_MAX_KEPT)
+        self._refusals: deque[Refusal] = deque(maxlen=_MAX_REFUSALS)
         self.wanted = wanted
 
     def want(self, *, wanted: bool) -> None:
         """Start recording refusals, or stop recording them and drop all recorded refusals."""
         self.wanted = wanted
         if not wanted:
-            self._kept.clear()
+            self._refusals.clear()
 
     def add(self, client: str, command: str, reason: str) -> None:
         """Record a refusal if recording is on."""
         if self.wanted:
-            self._kept.append(Refusal(self._clock(), client, command[:_MAX_COMMAND_CHARACTERS], reason))
+            self._refusals.append(Refusal(self._clock(), client, command[:_MAX_COMMAND_CHARACTERS], reason))
 
     def forget_expired(self, now_ms: int) -> None:
         """Drop refusals that are older than an hour."""
-        while self._kept and self._kept[0].at_ms <= now_ms - _KEPT_MS:
-            self._kept.popleft()
+        while self._refusals and self._refusals[0].at_ms <= now_ms - _RETENTION_MS:
+            self._refusals.popleft()
 
     def newest(self) -> Sequence[Refusal]:
         """Return the recorded refusals, oldest first."""
-        return tuple(self._kept)
+        return tuple(self._refusals)

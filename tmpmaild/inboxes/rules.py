@@ -54,12 +54,12 @@ class Rules(Struct, frozen=True):
         return max(min(last_ms, kept_until_ms), inbox.expires_at_ms)
 
     def _kept_until_ms(self, domain: str, last_ms: int) -> int:
-        if domain in self.ours:
+        if domain in self.own_domains:
             return last_ms
         return max((until_ms for name, until_ms in self.retired.items() if domain in domains((name,))), default=last_ms)
 
     @property
-    def ours(self) -> Domains:
+    def own_domains(self) -> Domains:
         """The domains in which addresses can be created, including those that a wildcard matches."""
         if self.catch_all:
             return ANY_DOMAIN
@@ -68,7 +68,7 @@ class Rules(Struct, frozen=True):
     def accepting(self, now_ms: int) -> Domains:
         """Return the domains whose mail is accepted, including retired domains whose addresses may still be live."""
         if not self.retired:
-            return self.ours
+            return self.own_domains
         return domains((*self.domains, *(name for name, until_ms in self.retired.items() if now_ms < until_ms)))
 
     def domain(self, wanted: str | None) -> str:
@@ -76,7 +76,7 @@ class Rules(Struct, frozen=True):
         if wanted is None:
             return self.domains[0]
         with suppress(ValueError):
-            if (name := to_ascii(wanted)) in self.ours:
+            if (name := to_ascii(wanted)) in self.own_domains:
                 return name
         raise InvalidRequest(("/domain", f"expected one of {', '.join(self.domains)}"))
 

@@ -82,10 +82,10 @@ class Viewer:
         Raises ``AddressNotFound``, and ``MessageNotFound`` if the message does not exist, the inbox has expired or the
         secret is unknown.
         """
-        kept = await self._storage.get_permission(secret)
-        if kept is None:
+        stored = await self._storage.get_permission(secret)
+        if stored is None:
             raise MessageNotFound("no such view, or it has expired")
-        grant = _decode_grant(kept)
+        grant = _decode_grant(stored)
         self._check(grant)
         since = self._caches.last_invalidation
         inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)

@@ -199,12 +199,12 @@ class FairQueue(Generic[T]):
         kind: str,
         *,
         joined: Callable[[], None],
-        give_back: Callable[[T], None],
+        release: Callable[[T], None],
         on_grant: Callable[[], None] | None = None,
     ) -> T:
         """Wait in a client's flow; return the granted value.
 
-        ``joined`` is called immediately, ``on_grant`` when the turn is granted, and ``give_back`` if the task is
+        ``joined`` is called immediately, ``on_grant`` when the turn is granted, and ``release`` if the task is
         cancelled after the turn was granted.
         """
         waiting = self._join(client, kind, on_grant)
@@ -214,7 +214,7 @@ class FairQueue(Generic[T]):
         except BaseException:
             self._leave(waiting)
             if waiting.granted.done() and not waiting.granted.cancelled():
-                give_back(waiting.granted.result())
+                release(waiting.granted.result())
             else:
                 joined()  # other waiting tasks may now be able to continue
             raise

@@ -67,13 +67,13 @@ class FairSemaphore:
         except BaseException:
             granted.cancel()  # has no effect if the wait has just ended
             if not granted.cancelled():
-                self._give_back()
+                self._release()
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._give_back()
+        self._release()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         while self._waiting:
             granted = self._waiting.popleft()
             if not granted.done():  # the wait may have been cancelled

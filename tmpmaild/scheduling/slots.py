@@ -96,26 +96,26 @@ class Slots:
         self._per_network = math.ceil(most * 3 / 4)
         self._timer = timer
         self._queue = FairQueue[Slot](scheduler.usage, timer)
-        self._held: set[Slot] = set()
+        self._occupied: set[Slot] = set()
         self._of_client: Counter[str] = Counter()  # slots of exempt clients are not counted here
         self._of_network: Counter[str] = Counter()
         self._preemption: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._occupied)
 
     @asynccontextmanager
     async def take(self, client: str, *, exempt: bool = False) -> AsyncIterator[Slot]:
         """Wait for a slot, and keep it until the block ends."""
         kind = _EXEMPT if exempt else _ORDINARY
-        slot = await self._queue.wait(client, kind, joined=self._dispatch, give_back=self._give_back)
+        slot = await self._queue.wait(client, kind, joined=self._dispatch, release=self._release)
         try:
             yield slot
         finally:
-            self._give_back(slot)
+            self._release(slot)
 
-    def _give_back(self, slot: Slot) -> None:
-        self._held.remove(slot)
+    def _release(self, slot: Slot) -> None:
+        self._occupied.remove(slot)
         if not slot.exempt:
             self._count(slot.client, -1)
         self._dispatch()
@@ -130,14 +130,14 @@ class Slots:
         while (waiting := self._queue.next(self._eligible())) is not None:
             flow = waiting.flow
             slot = Slot(flow.client, self._timer, exempt=flow.kind == _EXEMPT)
-            self._held.add(slot)
+            self._occupied.add(slot)
             if not slot.exempt:
                 self._count(slot.client, 1)
             waiting.grant(slot)
         self._preempt_soon()
 
     def _eligible(self) -> dict[str, Eligible]:
-        if len(self._held) >= self._most:
+        if len(self._occupied) >= self._most:
             return {}
         return {_EXEMPT: Eligible(), _ORDINARY: Eligible(self._has_network_share, self._is_below_share)}
 
@@ -149,10 +149,10 @@ class Slots:
 
     def _contended(self, client: str) -> list[Slot]:
         """Return the slots that could be revoked to make room for a waiting client."""
-        if len(self._held) >= self._most:
-            return list(self._held)
+        if len(self._occupied) >= self._most:
+            return list(self._occupied)
         network = client_network(client)
-        return [slot for slot in self._held if not slot.exempt and client_network(slot.client) == network]
+        return [slot for slot in self._occupied if not slot.exempt and client_network(slot.client) == network]
 
     def _preempt_soon(self) -> None:
         """If a client is waiting, revoke a slot now or as soon as this is allowed."""
@@ -171,10 +171,10 @@ class Slots:
         if waiting is None:
             return None
         client = waiting.flow.client
-        held = self._contended(client)
-        if any(slot.scope.cancel_called for slot in held):  # a slot will be free shortly
+        contended = self._contended(client)
+        if any(slot.scope.cancel_called for slot in contended):  # a slot will be free shortly
             return GRACE_SECONDS
-        overdue = [(self._overdue_seconds(slot, client), slot) for slot in held]
+        overdue = [(self._overdue_seconds(slot, client), slot) for slot in contended]
         seconds, slowest = max(overdue, key=lambda one: one[0])
         if seconds < 0:
             return min(max(-seconds, _MIN_PAUSE_SECONDS), GRACE_SECONDS)

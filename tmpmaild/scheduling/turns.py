@@ -37,14 +37,14 @@ class HeavySlot:
     It is occupied from the start of a turn until the block ends.
     """
 
-    def __init__(self, leave: "Callable[[HeavySlot], None]") -> None:
-        self._leave = leave
+    def __init__(self, release: "Callable[[HeavySlot], None]") -> None:
+        self._release = release
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._leave(self)
+        self._release(self)
 
 
 class Turn:
@@ -107,9 +107,9 @@ class FairScheduler:
 
     def heavy_slot(self) -> HeavySlot:
         """Return a context manager for a heavy input; only one such input may be in memory at a time."""
-        return HeavySlot(self._leave_heavy_slot)
+        return HeavySlot(self._release_heavy_slot)
 
-    def _leave_heavy_slot(self, slot: HeavySlot) -> None:
+    def _release_heavy_slot(self, slot: HeavySlot) -> None:
         if self._heavy_slot is slot:
             self._heavy_slot = None
             self._dispatch()
@@ -140,14 +140,12 @@ class FairScheduler:
         thread = self._take_free(owner, kind, heavy_slot)
         if thread is None:
             occupy = partial(self._occupy, heavy_slot) if heavy_slot else None
-            thread = await self._queue.wait(
-                owner, kind, joined=self._dispatch, give_back=self._give_back, on_grant=occupy
-            )
+            thread = await self._queue.wait(owner, kind, joined=self._dispatch, release=self._release, on_grant=occupy)
         self._waited.observe(self._timer.monotonic() - begun)
         try:
             yield Turn(owner, self.usage, self._timer, self._limiter)
         finally:
-            self._give_back(thread)
+            self._release(thread)
 
     def _take_free(self, client: str, kind: str, heavy_slot: HeavySlot | None) -> _Thread | None:
         """Return a thread that may be used immediately; None if other tasks are waiting or no thread is available."""
@@ -167,7 +165,7 @@ class FairScheduler:
     def _occupy(self, heavy_slot: HeavySlot) -> None:
         self._heavy_slot = heavy_slot
 
-    def _give_back(self, thread: _Thread) -> None:
+    def _release(self, thread: _Thread) -> None:
         self._free.add(thread)
         if len(self._queue):
             self._dispatch()

@@ -28,8 +28,8 @@ from tmpmaild.storage.base import ANY_SIZE, Storage
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-_PLACES: Final = 32  # nearly all checks in progress are waiting for DNS responses
-_PLACES_PER_CLIENT: Final = 4
+_SLOTS: Final = 32  # nearly all checks in progress are waiting for DNS responses
+_SLOTS_PER_CLIENT: Final = 4
 _MAX_WAITING: Final = 256
 _HEAVY_BYTES: Final = 1024 * 1024  # larger messages are checked one at a time
 
@@ -66,8 +66,8 @@ class Checker:
         # Only one thread computes while the other threads wait for DNS responses. Simultaneous computation in all
         # threads would starve the event loop.
         self._checking = Lock()
-        self._threads = anyio.CapacityLimiter(_PLACES)
-        self._places = Slots(scheduler, _PLACES, _PLACES_PER_CLIENT)
+        self._threads = anyio.CapacityLimiter(_SLOTS)
+        self._slots = Slots(scheduler, _SLOTS, _SLOTS_PER_CLIENT)
         self._heavy = Slots(scheduler, 1, 1)
         self._tasks: TaskGroup | None = None
         self._waiting: dict[_Queued, _Waiting] = {}
@@ -130,7 +130,7 @@ class Checker:
         if waiting is None:
             return
         with waiting.scope:
-            async with self._places.take(waiting.client):
+            async with self._slots.take(waiting.client):
                 self._waiting.pop(queued, None)
                 try:
                     await self._check_stored(queued, waiting.client)

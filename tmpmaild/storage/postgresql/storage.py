@@ -219,9 +219,9 @@ class BlocksWatch:
         """Schedule a read of the blocks."""
         self._is_stale = True
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._tell_blocks())
+            self._reading = asyncio.create_task(self._report_blocks())
 
-    async def _tell_blocks(self) -> None:
+    async def _report_blocks(self) -> None:
         while self._is_stale:
             self._is_stale = False
             try:
