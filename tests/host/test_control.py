@@ -121,7 +121,7 @@ def take_octets(config):
 
 async def begun(config, octets, **options):
     """Connect and send these bytes; return the connection."""
-    reader, writer = await asyncio.open_unix_connection(controlsocket.place(config), **options)
+    reader, writer = await asyncio.open_unix_connection(controlsocket.path_of(config), **options)
     writer.write(octets)
     return reader, writer
 
@@ -302,10 +302,10 @@ async def test_only_the_owner_can_open_it_whatever_the_umask(config):
     before = os.umask(0)
     try:
         async with serving(config):
-            assert stat.S_IMODE(controlsocket.place(config).stat().st_mode) == 0o600
+            assert stat.S_IMODE(controlsocket.path_of(config).stat().st_mode) == 0o600
     finally:
         os.umask(before)
-    assert not controlsocket.place(config).exists()
+    assert not controlsocket.path_of(config).exists()
 
 
 def listen_at(path):
@@ -315,7 +315,7 @@ def listen_at(path):
 
 
 def test_a_leftover_socket_is_replaced_and_a_socket_in_use_is_not(tmp_path, config, caplog):
-    path = controlsocket.place(config)
+    path = controlsocket.path_of(config)
     with listen_at(path):
         pass
     with controlsocket.bound(config, {}) as listener:
@@ -342,7 +342,7 @@ async def test_in_a_unit_it_is_in_the_runtime_directory_and_linked_from_the_data
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     config = config_of(folder)
-    link = controlsocket.place(config)
+    link = controlsocket.path_of(config)
     for _ in range(2):
         async with serving(config, {"RUNTIME_DIRECTORY": f"{tmp_path}:/elsewhere"}):
             assert link.readlink() == tmp_path / "control.sock"
@@ -358,7 +358,7 @@ async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_cha
         Config(control=Control(listen="unix:/elsewhere/control.sock")),
         Config(control=Control(listen="off")),
     ):
-        elsewhere = controlsocket.place(changed)
+        elsewhere = controlsocket.path_of(changed)
         assert controlsocket.found(changed, environ) == elsewhere
         async with serving(config, environ):
             assert controlsocket.found(changed, environ) == tmp_path / "control.sock"
@@ -388,7 +388,7 @@ def test_it_can_be_switched_off(tmp_path):
     "said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b'{"said":', b"[]\n", b'{"octets": 5}\nabc']
 )
 def test_an_unknown_response_is_reported_in_one_line(config, said):
-    with listen_at(controlsocket.place(config)) as listener:
+    with listen_at(controlsocket.path_of(config)) as listener:
         listener.listen()
 
         def answer():
@@ -406,7 +406,7 @@ def test_an_unknown_response_is_reported_in_one_line(config, said):
 
 def test_a_command_stops_waiting_for_a_service_that_does_not_respond(config, monkeypatch):
     monkeypatch.setattr(control, "_PATIENCE_SECONDS", 0.1)
-    with listen_at(controlsocket.place(config)) as listener:
+    with listen_at(controlsocket.path_of(config)) as listener:
         listener.listen()
         with pytest.raises(CommandError, match="no response within"):
             control.call(config, "count")

@@ -10,7 +10,7 @@ from tmpmaild.clients import parse_network
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import Blocks
-from tmpmaild.inboxes.commands import BlockCommands, Blocked, Named
+from tmpmaild.inboxes.commands import BlockArguments, BlockCommands, UnblockArguments
 from tmpmaild.model import Block
 
 
@@ -153,16 +153,20 @@ class Control:
 )
 async def test_one_sender_is_blocked_and_unblocked(storage, clock, text, path, is_blocked):
     known = Blocks(clock)
-    await Control(storage, known)("block", Blocked(senders=[text]))
+    await Control(storage, known)("block", BlockArguments(senders=[text]))
     assert known.has_sender(path) == is_blocked
-    assert [line.count for line in await Control(storage, known)("unblock", Named(senders=[text.upper()]))] == [1]
+    assert [
+        line.count for line in await Control(storage, known)("unblock", UnblockArguments(senders=[text.upper()]))
+    ] == [1]
     assert not known.has_sender(path)
 
 
 async def test_the_log_contains_clients_and_senders_but_no_local_part_of_ours(storage, clock, caplog):
     with caplog.at_level("INFO", "tmpmaild"):
-        await Control(storage, Blocks(clock))("block", Blocked(senders=["Bob@spam.example"], names=["shop"]))
-        await Control(storage, Blocks(clock))("block", Blocked(clients=[f"192.0.2.{last}" for last in range(12)]))
+        await Control(storage, Blocks(clock))("block", BlockArguments(senders=["Bob@spam.example"], names=["shop"]))
+        await Control(storage, Blocks(clock))(
+            "block", BlockArguments(clients=[f"192.0.2.{last}" for last in range(12)])
+        )
     assert "blocked by the operator: 2 (sender bob@spam.example)" in caplog.text
     assert "shop" not in caplog.text
     assert "client 192.0.2.9/32 and 2 more)" in caplog.text
@@ -171,7 +175,9 @@ async def test_the_log_contains_clients_and_senders_but_no_local_part_of_ours(st
 async def test_commands_change_the_memory_and_the_storage(storage, clock):
     known = Blocks(clock)
     control = Control(storage, known)
-    wanted = Blocked(clients=["192.0.2.0/24", "192.0.2.0/24"], names=["Shop"], senders=["Spam.example"], seconds=60)
+    wanted = BlockArguments(
+        clients=["192.0.2.0/24", "192.0.2.0/24"], names=["Shop"], senders=["Spam.example"], seconds=60
+    )
     assert [line.count for line in await control("block", wanted)] == [3]
     assert known.has_client("192.0.2.9")
     (line,) = await control("blocks", None)
@@ -182,7 +188,7 @@ async def test_commands_change_the_memory_and_the_storage(storage, clock):
     ]
     assert {block.expires_at_ms for block in line.blocks} == {clock() + 60_000}
     assert list(Blocks(clock, await storage.blocks())) == line.blocks
-    assert [line.count for line in await control("unblock", Named(names=["SHOP", "other"]))] == [1]
+    assert [line.count for line in await control("unblock", UnblockArguments(names=["SHOP", "other"]))] == [1]
     assert [block.kind for block in await storage.blocks()] == ["client", "sender"]
 
 
@@ -191,10 +197,10 @@ async def test_blocking_the_operators_own_network_needs_force(storage, clock, ne
     known = Blocks(clock)
     control = Control(storage, known)
     with pytest.raises(CommandError, match="use --force to block it anyway"):
-        await control("block", Blocked(clients=["192.0.2.1", network]))
+        await control("block", BlockArguments(clients=["192.0.2.1", network]))
     assert not list(known)
     assert not await storage.blocks()
-    await control("block", Blocked(clients=[network], force=True))
+    await control("block", BlockArguments(clients=[network], force=True))
     assert len(list(known)) == 1
 
 
@@ -213,7 +219,7 @@ async def test_blocking_the_operators_own_network_needs_force(storage, clock, ne
 )
 async def test_invalid_values_are_refused_with_the_expected_form(storage, clock, wanted, expected):
     control = Control(storage, Blocks(clock))
-    for command, kind in (("block", Blocked), ("unblock", Named)):
+    for command, kind in (("block", BlockArguments), ("unblock", UnblockArguments)):
         with pytest.raises(CommandError) as refusal:
             await control(command, kind(**wanted))
         assert expected in str(refusal.value)
@@ -222,4 +228,4 @@ async def test_invalid_values_are_refused_with_the_expected_form(storage, clock,
 @pytest.mark.parametrize("seconds", [-5, 0, 10**17])
 def test_a_block_lasts_a_second_to_a_year(seconds):
     with pytest.raises(msgspec.ValidationError, match="seconds"):
-        msgspec.convert({"seconds": seconds}, Blocked)
+        msgspec.convert({"seconds": seconds}, BlockArguments)

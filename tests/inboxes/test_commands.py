@@ -4,7 +4,7 @@ import pytest
 
 from tmpmaild.errors import CommandError, StorageFull
 from tmpmaild.host.control import NoArguments
-from tmpmaild.inboxes.commands import InboxCommands, Listed, OperatorMailDeleted, Purged
+from tmpmaild.inboxes.commands import DeleteMailArguments, InboxCommands, ListArguments, PurgeArguments
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -32,12 +32,12 @@ async def answers(commands, name, wanted):
 
 
 async def listed(commands, client=None):
-    lines = await answers(commands, "inboxes", Listed(client))
+    lines = await answers(commands, "inboxes", ListArguments(client))
     return [inbox.address.partition("@")[0] for line in lines for inbox in line.inboxes]
 
 
 async def purged(commands, **wanted):
-    last = (await answers(commands, "purge", Purged(**wanted)))[-1]
+    last = (await answers(commands, "purge", PurgeArguments(**wanted)))[-1]
     assert last.erased
     return last.ended
 
@@ -96,13 +96,13 @@ class FullFrom:
 @pytest.mark.parametrize(
     ("writes", "wanted", "ended"),
     [
-        (0, Purged(address="box0@mail.example.com"), 0),
-        (1, Purged(address="box0@mail.example.com"), 1),
-        (0, Purged(all=True), 0),
-        (7, Purged(all=True), 7),
-        (30, Purged(all=True), 30),
-        (0, Purged(client="192.0.2.1"), 0),
-        (4, Purged(client="192.0.2.1"), 4),
+        (0, PurgeArguments(address="box0@mail.example.com"), 0),
+        (1, PurgeArguments(address="box0@mail.example.com"), 1),
+        (0, PurgeArguments(all=True), 0),
+        (7, PurgeArguments(all=True), 7),
+        (30, PurgeArguments(all=True), 30),
+        (0, PurgeArguments(client="192.0.2.1"), 0),
+        (4, PurgeArguments(client="192.0.2.1"), 4),
     ],
 )
 async def test_a_purge_on_a_full_disk_reports_its_progress(storage, writes, wanted, ended):
@@ -117,7 +117,7 @@ async def test_a_deletion_for_postmaster_that_cannot_be_erased_is_reported(stora
     await add_mail(storage, OPERATOR_INBOX_ID)
     full = FullFrom(storage, 0)
     commands = InboxCommands(full, Cleaner(full, interval_seconds=30)).commands()
-    last = (await answers(commands, "postmaster-delete", OperatorMailDeleted(all=True)))[-1]
+    last = (await answers(commands, "postmaster-delete", DeleteMailArguments(all=True)))[-1]
     assert (last.deleted, last.erased, last.trouble) == (1, False, "the database or the disk is full")
 
 
@@ -137,7 +137,7 @@ async def test_a_deletion_for_postmaster_that_cannot_be_erased_is_reported(stora
 )
 async def test_a_purge_without_exactly_one_selection_is_refused(commands, wanted):
     with pytest.raises(CommandError):
-        await answers(commands, "purge", Purged(**wanted))
+        await answers(commands, "purge", PurgeArguments(**wanted))
     assert len(await listed(commands)) == 30
 
 

@@ -5,7 +5,7 @@ from webhookharness import SECRET
 
 from tmpmaild.host.control import NoArguments
 from tmpmaild.model import Webhook
-from tmpmaild.webhooks.commands import Named, WebhookCommands
+from tmpmaild.webhooks.commands import HostArguments, WebhookCommands
 
 pytestmark = pytest.mark.both_engines
 
@@ -25,5 +25,5 @@ async def answered(commands, name, wanted):
 async def test_a_host_is_listed_and_forgotten_while_urls_that_cannot_be_parsed_are_counted(commands):
     listed = await answered(commands, "webhooks", NoArguments())
     assert [(entry.host, entry.webhooks) for entry in listed.hosts] == [("", 3), ("a.example", 1)]
-    assert (await answered(commands, "webhooks-forget", Named("a.example"))).count == 1
+    assert (await answered(commands, "webhooks-forget", HostArguments("a.example"))).count == 1
     assert [entry.webhooks for entry in (await answered(commands, "webhooks", NoArguments())).hosts] == [3]

@@ -95,11 +95,11 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
         try:
             config = read(config_path)
         except ConfigError as error:
-            running = of_running_service(configfile.load_what_is_right(config_path, os.environ))
+            running = of_running_service(configfile.load_valid(config_path, os.environ))
             if running is None:
                 raise
             for line in (*error.mistakes, "the service continues to run with its previous configuration"):
-                console.complain(line)
+                console.print_to_stderr(line)
             config = running
         command(config=config, **kwargs)
 
@@ -126,10 +126,10 @@ def read(config_path: Path | None) -> Config:
     """
     if config_path is None:
         if obstacle := configfile.current_folder_obstacle():
-            console.complain(obstacle)
+            console.print_to_stderr(obstacle)
         source = configfile.find(None, os.environ)
-        if source == configfile.IN_CURRENT_FOLDER or console.complaints_are_seen():
-            console.complain(f"configuration: {source or 'defaults'}")
+        if source == configfile.IN_CURRENT_FOLDER or console.is_stderr_visible():
+            console.print_to_stderr(f"configuration: {source or 'defaults'}")
     config = configfile.load(config_path, os.environ)
     expect_folder(config)
     return config

@@ -30,7 +30,7 @@ def write(text: str) -> None:
     _write(sys.stdout, text)
 
 
-def complain(text: str) -> None:
+def print_to_stderr(text: str) -> None:
     """Write lines to standard error, without control characters; failures to write are ignored."""
     if _is_closed(sys.stderr):
         return
@@ -60,7 +60,7 @@ def output(exit_code: int) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        complain(f"cannot write: {error.strerror or error}")
+        print_to_stderr(f"cannot write: {error.strerror or error}")
         forget_output()
         sys.exit(exit_code)
 
@@ -79,12 +79,12 @@ def is_terminal() -> bool:
     return not _is_closed(sys.stdout) and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def can_ask() -> bool:
+def can_prompt() -> bool:
     """Return whether a terminal is available for prompting the user."""
     return not _is_closed(sys.stdin) and sys.stdin.isatty() and not _is_closed(sys.stderr)
 
 
-def complaints_are_seen() -> bool:
+def is_stderr_visible() -> bool:
     """Return whether standard error is a terminal."""
     return not _is_closed(sys.stderr) and sys.stderr.isatty()
 

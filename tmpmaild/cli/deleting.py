@@ -34,6 +34,6 @@ def _erased(config: Config, erased: bool | None, whose: str) -> str:  # noqa: FB
 
 def confirm(question: str) -> None:
     """Ask for confirmation before deleting everything; abort unless the user confirms."""
-    if not console.can_ask():
+    if not console.can_prompt():
         raise click.UsageError("without a terminal to ask for confirmation, --all needs --yes")
     click.confirm(question, abort=True, err=True)

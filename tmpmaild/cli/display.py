@@ -33,7 +33,7 @@ class Display:
 
     def note(self, text: str) -> None:
         """Write a message from the command to standard error."""
-        console.complain(text)
+        console.print_to_stderr(text)
 
     def tick(self) -> None:
         """Run the once-per-second tasks; raise ``BrokenPipeError`` if the reader of the output has exited."""
@@ -86,7 +86,7 @@ class PlainLines(Display):
             case Extended(expires_at):
                 console.say(f"Expires: {timestamp(expires_at)}")
             case _:
-                console.say(_said(event))
+                console.say(_sentence(event))
 
     def _lines(self, mail: Message) -> Iterator[str]:
         fields = {
@@ -133,7 +133,7 @@ class Terminal(Display):
                 self._expires_at = expires_at
                 self.note(f"Now expires at {_time_of_day(expires_at)}")
             case _:
-                self.note(_said(event))
+                self.note(_sentence(event))
         if event in (Expired(), Deleted(None)):
             self._expires_at = None
         self.tick()
@@ -211,7 +211,7 @@ def _beginning(text: str, columns: int) -> Iterator[str]:
     return islice(pieces, _TEXT_LINES)
 
 
-def _said(event: Event[Message]) -> str:
+def _sentence(event: Event[Message]) -> str:
     match event:
         case Deleted(None):
             return "The address was deleted"

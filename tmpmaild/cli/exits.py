@@ -38,7 +38,7 @@ def code_of(work: Callable[[], int]) -> int:
     except client.TmpmaildError as error:
         if isinstance(error, client.InvalidRequest):
             _raise_usage_error(error)
-        console.complain(f"{error}{_hint(error)}")
+        console.print_to_stderr(f"{error}{_hint(error)}")
         return _code(error)
     except BrokenPipeError:
         console.forget_output()
@@ -51,7 +51,7 @@ def _without_output(error: OSError) -> int:
     # A write to a closed terminal may fail before SIGHUP arrives.
     code = HUNG_UP if console.is_hang_up(error) else NO_OUTPUT
     if code == NO_OUTPUT:
-        console.complain(f"cannot write: {error.strerror or error}")
+        console.print_to_stderr(f"cannot write: {error.strerror or error}")
     console.forget_output()
     return code
 

@@ -156,7 +156,7 @@ async def _hand_out(document: Document, command: str | None) -> int:
     try:
         process = await anyio.open_process(command, stdout=None, stderr=None, start_new_session=True)
     except OSError as error:  # for example, because too many processes are running
-        console.complain(f"cannot start the command: {error.strerror or error}")
+        console.print_to_stderr(f"cannot start the command: {error.strerror or error}")
         return _NOT_STARTED
     try:
         async with anyio.create_task_group() as tasks:

@@ -35,7 +35,7 @@ def check_config(config_path: Path | None) -> None:
     if missing := [f"{source or 'defaults'}: {line}" for line in named.missing(config)]:
         raise ConfigError(missing)
     for line in configfile.variables_without_effect(os.environ):
-        console.complain(line)
+        console.print_to_stderr(line)
     say(f"{source or 'defaults'}: ok")
 
 

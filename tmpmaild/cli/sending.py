@@ -128,11 +128,11 @@ def _greeted(target: str, seconds: float) -> smtplib.SMTP:
     except smtplib.SMTPServerDisconnected as error:
         if not isinstance(error.__context__, TimeoutError):
             raise
-        if spoken := _spoken_by(server, min(seconds, _SILENT_SECONDS)):
+        if spoken := _protocol_of(server, min(seconds, _SILENT_SECONDS)):
             raise StartError(f"{target} speaks {spoken}, not SMTP: use --server HOST:PORT") from error
     except TimeoutError:
         pass
-    console.complain(f"{target} has not sent a greeting yet; waiting for {seconds:g} s")
+    console.print_to_stderr(f"{target} has not sent a greeting yet; waiting for {seconds:g} s")
     return _connected(server, seconds)
 
 
@@ -148,7 +148,7 @@ def _connected(server: Endpoint, seconds: float) -> smtplib.SMTP:
     return client
 
 
-def _spoken_by(server: Endpoint, seconds: float) -> str:
+def _protocol_of(server: Endpoint, seconds: float) -> str:
     """Return the protocol of a silent server, judging by its response to an HTTP request; "" if unknown."""
     with suppress(OSError), socket.create_connection((server.host, server.port), timeout=seconds) as probe:
         probe.sendall(b"GET / HTTP/1.0\r\n\r\n")

@@ -108,12 +108,12 @@ def load(
     return _settings(find(path, environ), environ, defaults, options).config()
 
 
-def load_what_is_right(path: Path | None, environ: Mapping[str, str]) -> Config:
+def load_valid(path: Path | None, environ: Mapping[str, str]) -> Config:
     """Load the configuration without its invalid values, to find a service that is running with earlier values.
 
     Raises ConfigError for a file that must not be read.
     """
-    return _settings(find(path, environ), environ).config_of_right_values()
+    return _settings(find(path, environ), environ).config_of_valid_values()
 
 
 def _settings(
@@ -189,13 +189,13 @@ class _Settings:
 
     def config(self) -> Config:
         """Return the configuration. Raises ConfigError with all errors."""
-        config = self.config_of_right_values()
+        config = self.config_of_valid_values()
         self._add_conflicts(config)
         if self._mistakes:
             raise ConfigError(self._mistakes)
         return config
 
-    def config_of_right_values(self) -> Config:
+    def config_of_valid_values(self) -> Config:
         """Return the configuration, with defaults instead of invalid values."""
         members: dict[str, dict[str, object]] = {section: {} for section in ("", *SECTIONS)}
         for key, value in self._values.items():
@@ -211,7 +211,7 @@ class _Settings:
         for mistake in mistakes:
             origin = origins[mistake.name]
             hint = _LIST_HINT if origin.startswith(PREFIX) and _is_in_list_syntax(mistake) else ""
-            self._mistakes.append(f"{origin}: {_worded(mistake)}{hint}")
+            self._mistakes.append(f"{origin}: {_describe(mistake)}{hint}")
 
     def _add_conflicts(self, config: Config) -> None:
         for keys, complaint in conflicts(config):
@@ -280,15 +280,15 @@ def _from_text(text: str, validator: Validator | None) -> object:
         return text
 
 
-def _worded(mistake: InvalidValue) -> str:
+def _describe(mistake: InvalidValue) -> str:
     if mistake.expected:
         found = _shown(mistake.found)
-        return f"{mistake.place}: expected {mistake.expected}, found {found}{_written_right(mistake)}"
+        return f"{mistake.place}: expected {mistake.expected}, found {found}{_correction(mistake)}"
     shown = mistake.name if mistake.name.isprintable() else repr(mistake.name)  # a quoted key may contain a line end
     return f"{shown}: {_unknown(mistake.name, mistake.found)}"
 
 
-def _written_right(mistake: InvalidValue) -> str:
+def _correction(mistake: InvalidValue) -> str:
     """Return a hint that rewrites a string as the expected list, number or boolean; "" if it cannot be converted."""
     validator = _VALIDATORS[mistake.name]
     if (

@@ -23,7 +23,7 @@ MAX_BODY_LINKS = 1000
 MAX_HREF_CHARACTERS = 8192
 MAX_TEXT_CHARACTERS = 200
 
-_LOOKED_AT = 300
+_MAX_EXAMINED = 300
 _CONTEXT_CHARACTERS = 160
 _NEAR_CHARACTERS = 80
 _PATH_CHARACTERS = 1000
@@ -39,12 +39,12 @@ _PARTS = re.compile(r"https?://([^/?#]*)([^#]*(?:#[^#/=]*[/=][^#]*)?)", re.IGNOR
 _HOST = re.compile(r"(?<![\w@.-])[\w-]++(?:\.[a-z][\w-]++)+")
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ASIDE = 0.05
-_NOT_ASKED_FOR = 0.25
+_MAX_UNREQUESTED_SCORE = 0.25
 _BASE = 0.1
 _TOKEN_BONUS = 0.1
 _VERIFY_BONUS = 0.45
 _SIGN_IN_BONUS = 0.25
-_TOLD_BONUS = 0.1
+_ANNOUNCED_BONUS = 0.1
 _DOUBTFUL_BONUS = 0.2
 _AROUND_BONUS = 0.35
 _ONLY_TOKEN = 0.35
@@ -93,13 +93,13 @@ def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link,
     time is linear in the length of the texts. ``page`` is the HTML if it has already been read.
     """
     page = page or htmltext.read(html)
-    anchors = list(islice(_valid(starmap(_Occurrence, page.links)), _LOOKED_AT))
+    anchors = list(islice(_valid(starmap(_Occurrence, page.links)), _MAX_EXAMINED))
     shown = {"".join(anchor.href.split()) for anchor in anchors}
     named = [*shown, *[anchor.text for anchor in anchors]]
     shown |= {text[start:end] for text in named for start, end in urls.occurrences(text)}
     texts = (page.text() if _BARE.search(html) else "", collapsed(body))
     bare = (one for text in texts for one in _valid(_in_text(text)) if one.href not in shown)
-    found = list(islice(chain(anchors, bare), _LOOKED_AT))
+    found = list(islice(chain(anchors, bare), _MAX_EXAMINED))
     links = _raise_only_token(_lower_code_pages(_scored(found)), found)
     return tuple(sorted(links, key=lambda link: -link.confidence))
 
@@ -205,11 +205,11 @@ def _confidence(link: _Occurrence) -> float:
     if Cue.VERIFY in cues:
         score += _DOUBTFUL_BONUS if Cue.ASIDE in cues else _VERIFY_BONUS
     elif Cue.SIGN_IN in cues:
-        score += _SIGN_IN_BONUS + (_TOLD_BONUS if around & {Cue.VERIFY, Cue.SIGN_IN, Cue.HERE} else 0)
+        score += _SIGN_IN_BONUS + (_ANNOUNCED_BONUS if around & {Cue.VERIFY, Cue.SIGN_IN, Cue.HERE} else 0)
     elif Cue.VERIFY in around:
         score += _AROUND_BONUS
     if _RESET.search(path) and Cue.CHANGED in _cues_before(link.before):
-        score = min(score, _NOT_ASKED_FOR)
+        score = min(score, _MAX_UNREQUESTED_SCORE)
     return round(score, 2)
 
 

@@ -80,7 +80,7 @@ def peer(connection: socket.socket) -> Peer:
     return Peer(pid, uid)
 
 
-def place(config: Config) -> Path | None:
+def path_of(config: Config) -> Path | None:
     """Return the path at which a client finds the socket or a link to it, or None if no socket is configured."""
     if config.control.listen == "off":
         return None
@@ -96,7 +96,7 @@ def found(config: Config, environ: Mapping[str, str]) -> Path | None:
     ``storage.path`` and ``control.listen`` may have changed since the service started.
     """
     own = Path(environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]) / _NAME
-    return own if own.is_absolute() and own.is_socket() else place(config)
+    return own if own.is_absolute() and own.is_socket() else path_of(config)
 
 
 def _beside(database: Path) -> Path:
@@ -125,7 +125,7 @@ def bound(config: Config, environ: Mapping[str, str]) -> Iterator[socket.socket 
 
 def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> socket.socket | None:
     """Bind the socket, and record the created files."""
-    found_at = place(config)
+    found_at = path_of(config)
     if found_at is None:
         return None
     try:

@@ -30,13 +30,13 @@ Seconds = Annotated[int, Meta(ge=1, le=365 * 86_400)] | None
 log = logging.getLogger(__name__)
 
 
-class Listed(Struct, frozen=True, forbid_unknown_fields=True):
+class ListArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """The inboxes to list: all live inboxes, or the live inboxes that the client with this IP address created."""
 
     client: str | None = None
 
 
-class Purged(Struct, frozen=True, forbid_unknown_fields=True):
+class PurgeArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """The inboxes to purge, specified by exactly one of the fields."""
 
     address: str | None = None
@@ -45,7 +45,7 @@ class Purged(Struct, frozen=True, forbid_unknown_fields=True):
     all: bool = False
 
 
-class OperatorMailDeleted(Struct, frozen=True, forbid_unknown_fields=True):
+class DeleteMailArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """Messages to delete from the operator's inbox (postmaster and abuse): one message by its id, or all messages."""
 
     message_id: str | None = None
@@ -89,26 +89,28 @@ class InboxCommands:
     def commands(self) -> dict[str, Command]:
         """Return the control socket commands that this class handles."""
         return {
-            "inboxes": Command(Listed, self._list),
-            "purge": Command(Purged, self._purge),
-            "postmaster-delete": Command(OperatorMailDeleted, self._delete_operator_mail),
+            "inboxes": Command(ListArguments, self._list),
+            "purge": Command(PurgeArguments, self._purge),
+            "postmaster-delete": Command(DeleteMailArguments, self._delete_operator_mail),
             "backup": Command(NoArguments, self._backup),
         }
 
-    async def _list(self, wanted: Listed) -> Lines:
-        async for inboxes in self._pages(wanted.client):
+    async def _list(self, arguments: ListArguments) -> Lines:
+        async for inboxes in self._pages(arguments.client):
             if inboxes:
                 yield Inboxes(inboxes)
 
-    async def _purge(self, wanted: Purged) -> Lines:
-        if [wanted.address is not None, wanted.client is not None, wanted.expired, wanted.all].count(True) != 1:
+    async def _purge(self, arguments: PurgeArguments) -> Lines:
+        if [arguments.address is not None, arguments.client is not None, arguments.expired, arguments.all].count(
+            True
+        ) != 1:
             raise CommandError("specify exactly one of an address, a client, expired and all")
         ended, trouble, erased = 0, "", False
         try:
-            if wanted.address is not None:
-                ended = await self._end_address(wanted.address)
+            if arguments.address is not None:
+                ended = await self._end_address(arguments.address)
             else:
-                async for some in self._end_many(wanted):
+                async for some in self._end_many(arguments):
                     ended += some
                     yield Ended(ended)
             erased = await self._cleaner.sweep()
@@ -117,10 +119,10 @@ class InboxCommands:
         yield Ended(ended, erased=erased, trouble=trouble)
         log.info("inboxes purged by the operator: %d", ended)
 
-    async def _delete_operator_mail(self, wanted: OperatorMailDeleted) -> Lines:
-        if (wanted.message_id is None) != wanted.all:
+    async def _delete_operator_mail(self, arguments: DeleteMailArguments) -> Lines:
+        if (arguments.message_id is None) != arguments.all:
             raise CommandError("specify either the id of a message or all")
-        ids = None if wanted.message_id is None else [wanted.message_id]
+        ids = None if arguments.message_id is None else [arguments.message_id]
         deleted = await self._storage.delete_operator_mail(ids)
         if ids and not deleted:
             raise CommandError("the operator's inbox has no such message; tmpmaild postmaster lists its messages")
@@ -150,11 +152,11 @@ class InboxCommands:
             raise CommandError("no live inbox has this address")
         return 1
 
-    async def _end_many(self, wanted: Purged) -> AsyncIterator[int]:
+    async def _end_many(self, arguments: PurgeArguments) -> AsyncIterator[int]:
         """Expire inboxes page by page, and yield the number expired in each page."""
         begun_ms = self._clock()
-        async for inboxes in self._pages(wanted.client, expired=wanted.expired):
-            if wanted.expired:
+        async for inboxes in self._pages(arguments.client, expired=arguments.expired):
+            if arguments.expired:
                 yield len(inboxes)
             else:  # inboxes created since the command started are kept
                 ids = [inbox.id for inbox in inboxes if inbox.created_at_ms <= begun_ms]
@@ -179,7 +181,7 @@ class InboxCommands:
             after = page.next
 
 
-class Named(Struct, frozen=True, forbid_unknown_fields=True):
+class UnblockArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """Client networks, inbox names, and sender domains or addresses."""
 
     clients: Sequence[str] = ()
@@ -187,7 +189,7 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
     senders: Sequence[str] = ()
 
 
-class Blocked(Named, frozen=True, forbid_unknown_fields=True):
+class BlockArguments(UnblockArguments, frozen=True, forbid_unknown_fields=True):
     """The entries to block, and the duration (None: until unblocked); ``force`` permits the operator's own networks."""
 
     seconds: Seconds = None
@@ -218,27 +220,27 @@ class BlockCommands:
     def commands(self) -> dict[str, Command]:
         """Return the control socket commands that this class handles."""
         return {
-            "block": Command(Blocked, self._block),
-            "unblock": Command(Named, self._unblock),
+            "block": Command(BlockArguments, self._block),
+            "unblock": Command(UnblockArguments, self._unblock),
             "blocks": Command(NoArguments, self._list),
         }
 
-    async def _block(self, wanted: Blocked) -> Lines:
-        places = _places(wanted)
-        if not wanted.force:
-            self._refuse_own(places)
+    async def _block(self, arguments: BlockArguments) -> Lines:
+        entries = _entries(arguments)
+        if not arguments.force:
+            self._refuse_own(entries)
         now_ms = self._clock()
-        until_ms = None if wanted.seconds is None else now_ms + wanted.seconds * 1000
-        added = [Block(kind, value, now_ms, until_ms) for kind, value in places]
+        until_ms = None if arguments.seconds is None else now_ms + arguments.seconds * 1000
+        added = [Block(kind, value, now_ms, until_ms) for kind, value in entries]
         await self._storage.change_blocks(added)
         self._known.add(added)
-        log.info("blocked by the operator: %d%s", len(added), _named(places), extra={"about": now_ms})
+        log.info("blocked by the operator: %d%s", len(added), _named(entries), extra={"about": now_ms})
         yield Changed(len(added))
 
-    async def _unblock(self, wanted: Named) -> Lines:
-        places = _places(wanted)
-        await self._storage.change_blocks(removed=places)
-        count = self._known.remove(places)
+    async def _unblock(self, arguments: UnblockArguments) -> Lines:
+        entries = _entries(arguments)
+        await self._storage.change_blocks(removed=entries)
+        count = self._known.remove(entries)
         log.info("unblocked by the operator: %d", count, extra={"about": self._clock()})
         yield Changed(count)
 
@@ -247,8 +249,8 @@ class BlockCommands:
         for start in range(0, len(known), _ROWS):
             yield BlockList(known[start : start + _ROWS])
 
-    def _refuse_own(self, places: Sequence[tuple[str, str]]) -> None:
-        for kind, value in places:
+    def _refuse_own(self, entries: Sequence[tuple[str, str]]) -> None:
+        for kind, value in entries:
             if kind == CLIENT and (own := _overlapping(ip_network(value), (*_LOOPBACK, *self.own))):
                 raise CommandError(
                     f"{value} includes addresses of {own}, which is this machine, a trusted proxy or exempt from"
@@ -261,29 +263,34 @@ def _overlapping(network: Network, others: Networks) -> Network | None:
     return next((other for other in alike if other.overlaps(network)), None)
 
 
-def _named(places: Sequence[tuple[str, str]]) -> str:
+def _named(entries: Sequence[tuple[str, str]]) -> str:
     """Return the first blocks as text for the log.
 
     Local parts are omitted because they may belong to a local address.
     """
-    named = [f"{kind} {value}" for kind, value in places if kind != NAME]
+    named = [f"{kind} {value}" for kind, value in entries if kind != NAME]
     more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
     return f" ({', '.join(named[:_MAX_NAMED])}{more})" if named else ""
 
 
-def _places(wanted: Named) -> list[tuple[str, str]]:
+def _entries(arguments: UnblockArguments) -> list[tuple[str, str]]:
     """Return pairs of kind and value, without duplicates. Raises ``CommandError``."""
-    places = list(dict.fromkeys(_parsed(wanted)))
-    if not places:
+    entries = list(dict.fromkeys(_parsed(arguments)))
+    if not entries:
         raise CommandError("expected a client network, a local part, or the domain or address of a sender")
-    return places
+    return entries
 
 
-def _parsed(wanted: Named) -> Iterator[tuple[str, str]]:
+def _parsed(arguments: UnblockArguments) -> Iterator[tuple[str, str]]:
     kinds: tuple[tuple[str, Sequence[str], Callable[[str], Any], str], ...] = (
-        (CLIENT, wanted.clients, parse_network, "an IP address, or a network such as 192.0.2.0/24 without host bits"),
-        (NAME, wanted.names, blocks.name, "a local part"),
-        (SENDER, wanted.senders, blocks.sender, "a domain or an address"),
+        (
+            CLIENT,
+            arguments.clients,
+            parse_network,
+            "an IP address, or a network such as 192.0.2.0/24 without host bits",
+        ),
+        (NAME, arguments.names, blocks.name, "a local part"),
+        (SENDER, arguments.senders, blocks.sender, "a domain or an address"),
     )
     for kind, texts, parse, expected in kinds:
         for text in texts:

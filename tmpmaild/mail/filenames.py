@@ -34,8 +34,8 @@ def shortened(name: str, max_bytes: int) -> str:
     if len(encoded) <= max_bytes:
         return encoded.decode()
     _, dot, extension = encoded.rpartition(b".")
-    kept = dot + extension if len(extension) < _MAX_EXTENSION_BYTES else b""
-    return encoded[: max_bytes - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
+    suffix = dot + extension if len(extension) < _MAX_EXTENSION_BYTES else b""
+    return encoded[: max_bytes - len(suffix)].decode("utf-8", "ignore").rstrip(". ") + suffix.decode()
 
 
 def last_component(name: str) -> str:

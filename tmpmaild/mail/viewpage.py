@@ -96,8 +96,8 @@ def titled(page: str, title: str, time: str) -> str:
 
 def served_by(page: str, host: str) -> str:
     """Return a page with a notice at the top (only on screens) that the service did not write the message."""
-    said = f"{host} shows you a message that somebody sent to a disposable address. {host} did not write it."
-    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<style>{_OWN['served'] % _css_string(said)}</style>", 1)
+    notice = f"{host} shows you a message that somebody sent to a disposable address. {host} did not write it."
+    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<style>{_OWN['served'] % _css_string(notice)}</style>", 1)
 
 
 def _css_string(text: str) -> str:

@@ -196,8 +196,8 @@ class _Running(NamedTuple):
         finally:
             too_late.cancel()
         if not line:
-            said = self._said().replace("TMPMAILD_DOMAINS: domains", f"{wanted.ini}: tmpmaild_domain")
-            raise NoService(f"the embedded daemon did not start (exit {self.process.wait()}); its output:\n{said}")
+            output = self._output().replace("TMPMAILD_DOMAINS: domains", f"{wanted.ini}: tmpmaild_domain")
+            raise NoService(f"the embedded daemon did not start (exit {self.process.wait()}); its output:\n{output}")
         places: dict[str, str] = json.loads(line)
         return places
 
@@ -206,10 +206,10 @@ class _Running(NamedTuple):
         status = self.process.poll()
         if status is None:
             return ""
-        said = self._said() or "nothing"
-        return f"the embedded daemon stopped before the tests finished (exit {status}); its output:\n{said}"
+        output = self._output() or "nothing"
+        return f"the embedded daemon stopped before the tests finished (exit {status}); its output:\n{output}"
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return self.log.read_text(errors="replace", encoding="utf-8")[-_MAX_LOG_CHARACTERS:]
 
 

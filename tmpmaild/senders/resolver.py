@@ -177,13 +177,13 @@ class Resolver:
     Raises ``Unresolved`` if the machine has no resolver.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, server: str) -> None:
         try:
-            self._stub = dns.resolver.Resolver(configure=place == SYSTEM)
+            self._stub = dns.resolver.Resolver(configure=server == SYSTEM)
         except dns.resolver.NoResolverConfiguration as error:
             raise Unresolved(f"this machine has no resolver ({error})") from error
-        if place != SYSTEM:
-            host, _, port = place.rpartition(":")
+        if server != SYSTEM:
+            host, _, port = server.rpartition(":")
             self._stub.nameservers, self._stub.port = [host.strip("[]")], int(port)
         self._stub.timeout = self._stub.lifetime = _TRY_SECONDS
         self._stub.use_edns(0, 0, _UDP_BYTES)
@@ -193,7 +193,7 @@ class Resolver:
         self._unanswered: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = Lock()
         self._closed = False
-        self._place = place
+        self._server = server
         self._answered_at = self._probed_at = -math.inf
         self._is_silent = False
         self._queries = Count("senders_dns_questions_total", "DNS queries sent to senders.resolver.")
@@ -209,7 +209,7 @@ class Resolver:
     @property
     def name(self) -> str:
         """The address and port, or a description of the system's resolver."""
-        return self._place if self._place != SYSTEM else "the resolver of this machine"
+        return self._server if self._server != SYSTEM else "the resolver of this machine"
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return every metric."""
@@ -294,7 +294,7 @@ class Resolver:
             if not _has_response(error):
                 self._silences.add()
                 self._is_silent = True
-                log.warning("senders.resolver %s does not respond: senders cannot be checked", self._place)
+                log.warning("senders.resolver %s does not respond: senders cannot be checked", self._server)
                 return
         self._note_answered()
 
@@ -302,7 +302,7 @@ class Resolver:
         self._answered_at = time.monotonic()
         if self._is_silent:
             self._is_silent = False
-            log.warning("senders.resolver %s responds again", self._place)
+            log.warning("senders.resolver %s responds again", self._server)
 
 
 def _value(record: dns.rdata.Rdata) -> Value:

@@ -22,14 +22,14 @@ _PAGE: Final = 100
 log = logging.getLogger(__name__)
 
 
-class Paused(Struct, frozen=True, forbid_unknown_fields=True):
+class PauseArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """The host to pause, and the duration (None: until it is resumed)."""
 
     host: str
     seconds: Seconds = None
 
 
-class Named(Struct, frozen=True, forbid_unknown_fields=True):
+class HostArguments(Struct, frozen=True, forbid_unknown_fields=True):
     """A host."""
 
     host: str
@@ -79,9 +79,9 @@ class WebhookCommands:
         """Return the commands of the control socket."""
         return {
             "webhooks": Command(NoArguments, self._list),
-            "webhooks-pause": Command(Paused, self._pause),
-            "webhooks-resume": Command(Named, self._resume),
-            "webhooks-forget": Command(Named, self._forget),
+            "webhooks-pause": Command(PauseArguments, self._pause),
+            "webhooks-resume": Command(HostArguments, self._resume),
+            "webhooks-forget": Command(HostArguments, self._forget),
         }
 
     async def _list(self, _: NoArguments) -> Lines:
@@ -93,22 +93,22 @@ class WebhookCommands:
         for start in range(0, len(entries), _ROWS):
             yield Hosts(entries[start : start + _ROWS])
 
-    async def _pause(self, wanted: Paused) -> Lines:
+    async def _pause(self, arguments: PauseArguments) -> Lines:
         now_ms = self._clock()
-        until_ms = None if wanted.seconds is None else now_ms + wanted.seconds * 1000
-        added = [Block(TARGET, _host(wanted.host), now_ms, until_ms)]
+        until_ms = None if arguments.seconds is None else now_ms + arguments.seconds * 1000
+        added = [Block(TARGET, _host(arguments.host), now_ms, until_ms)]
         await self._storage.change_blocks(added)
         self._blocks.add(added)
         log.info("webhooks to a host were paused by the operator", extra={"about": now_ms})
         yield Changed(1)
 
-    async def _resume(self, wanted: Named) -> Lines:
-        place = (TARGET, _host(wanted.host))
-        await self._storage.change_blocks(removed=[place])
-        yield Changed(self._blocks.remove([place]))
+    async def _resume(self, arguments: HostArguments) -> Lines:
+        entry = (TARGET, _host(arguments.host))
+        await self._storage.change_blocks(removed=[entry])
+        yield Changed(self._blocks.remove([entry]))
 
-    async def _forget(self, wanted: Named) -> Lines:
-        host, count = _host(wanted.host), 0
+    async def _forget(self, arguments: HostArguments) -> Lines:
+        host, count = _host(arguments.host), 0
         async for stored in self._all():
             if _host_of(stored) == host:
                 with suppress(AddressExpired, AddressNotFound):

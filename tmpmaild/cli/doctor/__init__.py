@@ -106,7 +106,7 @@ def _results(config_path: Path | None) -> tuple[list[Result], Config | None]:
         source = configfile.find(config_path, environ)
         config = configfile.load(config_path, environ)
         configured.expect_folder(config)
-        socket, database = control.place(config), Path(config.storage.path)
+        socket, database = control.path_of(config), Path(config.storage.path)
         drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None

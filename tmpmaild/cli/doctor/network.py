@@ -39,7 +39,7 @@ _METADATA = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host; raises OSError."""
-_QUESTION_SECONDS = 5.0
+_QUERY_SECONDS = 5.0
 _ALL_SECONDS = 10.0
 _NULL_MX = "."
 _RESOLVERS = "correct /etc/resolv.conf, which webhooks need too, or specify a working resolver with --resolver"
@@ -231,7 +231,7 @@ def compare(
     for (name, kind), wanted in values.items():
         check = f"DNS {kind} {name}"
         try:
-            answer = resolver.query(name, kind, min(time.monotonic() + _QUESTION_SECONDS, last))
+            answer = resolver.query(name, kind, min(time.monotonic() + _QUERY_SECONDS, last))
         except Unresolved as error:
             if resolver.is_silent:
                 yield problem("DNS resolver", f"{resolver.name} does not respond, so nothing was compared", _RESOLVERS)
