@@ -56,8 +56,9 @@ function paintGround({ documentElement: root, body, defaultView }) {
   const { style } = root;
   style.removeProperty("background");
   if (body.getBoundingClientRect().bottom >= defaultView.innerHeight && root.scrollHeight > root.clientHeight) return;
+  const width = Math.max(root.clientWidth, body.getBoundingClientRect().width); // WebKit measures before scaling
   let colour;
-  for (let element = body; element; element = lastIn(element, root)) {
+  for (let element = body; element; element = lastIn(element, width)) {
     const { backgroundColor } = getComputedStyle(element);
     if (!/, 0\)$|transparent/.test(backgroundColor)) colour = backgroundColor;
   }
@@ -65,8 +66,8 @@ function paintGround({ documentElement: root, body, defaultView }) {
 }
 
 // Return the last child that is as wide as the page.
-const lastIn = (element, { clientWidth }) =>
-  [...element.children].findLast((one) => one.offsetHeight > 0 && one.getBoundingClientRect().width >= clientWidth - MARGINS_PX);
+const lastIn = (element, width) =>
+  [...element.children].findLast((one) => one.offsetHeight > 0 && one.getBoundingClientRect().width >= width - MARGINS_PX);
 
 // Keep a message fitted to its frame. `told(size)` is called with each new scale, and `isWhole()` returns whether the
 // reader has chosen the original size. Returns a function that fits the message again, or to paper before it is printed.

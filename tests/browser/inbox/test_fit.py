@@ -172,6 +172,18 @@ async def test_the_background_of_a_short_message_extends_to_the_bottom_of_the_fr
     assert (bottom, colour) == (844, "rgb(244, 246, 249)")
 
 
+@pytest.mark.browsers("firefox", "webkit")
+async def test_the_background_below_a_scaled_message_is_not_that_of_its_narrower_column(open_inbox, daemon, inbox):
+    column = f"<table width=600 bgcolor=white><tr><td>{WORDS}</table>"
+    daemon.deliver(
+        inbox.address, "column", html=f"<body style='margin:0;background:#f4f6f9'>{AROUND.format(column)}</body>"
+    )
+    tab = await open_inbox(inbox, viewport={"width": 390, "height": 844})
+    assert (await shown(tab, "column"))["size"] < 1
+    ground = "getComputedStyle(document.querySelector('iframe').contentDocument.documentElement).backgroundColor"
+    assert await tab.page.evaluate(ground) == "rgb(244, 246, 249)"
+
+
 A4_PX = 690  # the width of A4 with the margins that browsers use, or more
 
 
