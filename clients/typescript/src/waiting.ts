@@ -252,9 +252,12 @@ function refusedOf(reason: string): string {
 /** Return the form in which the service compares recipients: lower case, with A-labels in the domain. */
 function comparable(recipient: string): string {
   const at = recipient.lastIndexOf("@") + 1;
-  const url = `http://${recipient.slice(at)}`;
-  if (at === 0 || !/[\u0080-\uffff]/.test(url) || !URL.canParse(url)) return recipient.toLowerCase();
-  return recipient.slice(0, at).toLowerCase() + new URL(url).hostname;
+  if (at === 0 || !/[\u0080-\uffff]/.test(recipient.slice(at))) return recipient.toLowerCase();
+  try {
+    return recipient.slice(0, at).toLowerCase() + new URL(`http://${recipient.slice(at)}`).hostname;
+  } catch {
+    return recipient.toLowerCase(); // not a domain
+  }
 }
 
 function lacking(name: string, wanted: string | undefined, texts: readonly string[]): string {
