@@ -10,6 +10,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from trustme import KeyType
 
 import certificates
@@ -102,6 +108,9 @@ def pem(tmp_path_factory):
     (folder / "junk").write_text("junk")
     (folder / "cut.pem").write_text((folder / "one.pem").read_text()[:200])
     (folder / "cut.key").write_text((folder / "one.key").read_text()[:80])
+    key = load_pem_private_key((folder / "one.key").read_bytes(), password=None)
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    (folder / "encrypted.key").write_bytes(encrypted)
     return folder
 
 
@@ -116,6 +125,7 @@ def pem(tmp_path_factory):
         ("one.key", "one.pem", "smtp.tls_certificate one.key: expected a certificate in PEM"),
         ("one.pem", "junk", "smtp.tls_key junk: expected a private key in PEM, without a password"),
         ("one.pem", "cut.key", "smtp.tls_key cut.key: expected a private key in PEM, without a password"),
+        ("one.pem", "encrypted.key", "smtp.tls_key encrypted.key: expected a private key in PEM, without a password"),
         ("one.pem", "other.key", "smtp.tls_key other.key: does not match smtp.tls_certificate one.pem"),
         ("one.pem", "rsa.key", "smtp.tls_key rsa.key: does not match smtp.tls_certificate one.pem"),
         ("rsa.pem", "one.key", "smtp.tls_key one.key: does not match smtp.tls_certificate rsa.pem"),
@@ -135,7 +145,7 @@ def test_a_weak_certificate_is_reported_with_the_error_of_openssl(pem, monkeypat
     weak.reason = "EE_KEY_TOO_SMALL"
 
     class Context:
-        def load_cert_chain(self, *_):
+        def load_cert_chain(self, *_, **_options):
             raise weak
 
     with pytest.raises(StartError, match=r"^smtp\.tls_certificate one\.pem: .*ee key too small"):

@@ -218,7 +218,7 @@ def forward(client):
 async def test_an_internal_address_that_sends_forwarded_for_but_is_not_trusted_is_logged(forward, caplog, peer):
     await forward(peer)
     (record,) = caplog.records
-    assert (record.event, record.client) == ("http_forwarded_for", peer)
+    assert (record.event, record.client) == ("http_untrusted_forwarded_for", peer)
     assert "is not in http.trusted_proxies" in record.getMessage()
 
 

@@ -20,8 +20,7 @@ def missing(config: Config) -> Iterator[str]:
     pair = (config.smtp.tls_certificate, config.smtp.tls_key)
     if all(pair) and not any(map(_is_handed_over, pair)):
         try:
-            # An empty password makes OpenSSL reject an encrypted key instead of prompting for its password.
-            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.smtp, password="")
+            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.smtp)
         except StartError as error:
             yield str(error)
     if (password := config.storage.password_file) and not _is_handed_over(password):

@@ -241,13 +241,14 @@ def certificate(config: Config) -> Certificate:
     return Certificate(context, file, found.get("serialNumber", ""), expires_at_seconds)
 
 
-def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
+def load_certificate(context: ssl.SSLContext, smtp: Smtp) -> None:
     """Load the configured certificate and its key. Raises ``StartError``, which specifies the file that cannot be used.
 
-    Without ``password``, OpenSSL asks for the password of an encrypted key on the terminal.
+    An encrypted key cannot be used.
     """
     try:
-        context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password)
+        # Without a password, OpenSSL would ask for one on the terminal, and a reload would block the event loop.
+        context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password="")
     except OSError as error:  # including ssl.SSLError
         raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error
 

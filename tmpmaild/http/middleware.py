@@ -132,7 +132,7 @@ class Middleware:
             "HTTP: %s sent X-Forwarded-For, but is not in http.trusted_proxies; if it is a proxy, all its visitors"
             " share one rate limit and cannot be blocked individually",
             peer,
-            extra={"event": "http_forwarded_for", "client": peer},
+            extra={"event": "http_untrusted_forwarded_for", "client": peer},
         )
 
     def _buckets(self, scope: Scope, *, is_new_view: bool) -> Buckets | None:

@@ -363,7 +363,7 @@ def covers(names: list[str], hostname: str) -> bool:
 def _shown(smtp: Smtp) -> dict[str, Any]:
     """Return the certificate that clients see. Raises StartError and ssl.SSLError."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_certificate(server, smtp, password="")  # reject an encrypted key instead of prompting for its password
+    load_certificate(server, smtp)
     return presented(server, smtp.tls_certificate)
 
 
