@@ -3,7 +3,7 @@
 
 import { fillNewAddress } from "./filling.js";
 import { follow, isOurs, retry } from "./following.js";
-import { change, inboxes, tell, told } from "./state.js";
+import { change, inboxes, setNotice, getNotice } from "./state.js";
 import { t } from "./words.js";
 
 const MENU = "fill-address";
@@ -13,12 +13,12 @@ const COLORS = { mail: "#0b6e66", fault: "#b3261e" };
 async function fill(tab, frameId) {
   const fault = await fillNewAddress(tab, frameId).then(() => undefined, (error) => error);
   if (!fault) return;
-  await tell("notice", fault.key ? fault : { key: "error_other", values: [fault.message] });
+  await setNotice("notice", fault.key ? fault : { key: "error_other", values: [fault.message] });
   await chrome.action.openPopup({ windowId: tab.windowId }).catch(() => {}); // some browsers forbid this
 }
 
 async function drawBadge() {
-  const isFault = Boolean(await told("notice"));
+  const isFault = Boolean(await getNotice("notice"));
   const unread = (await inboxes()).reduce((sum, inbox) => sum + (inbox.unread ?? 0), 0);
   await chrome.action.setBadgeBackgroundColor({ color: isFault ? COLORS.fault : COLORS.mail });
   await chrome.action.setBadgeTextColor({ color: "#ffffff" });

@@ -39,10 +39,10 @@ async function find(tab, choose, frameId) {
   const run = (script) => chrome.scripting.executeScript({ target, ...script });
   const site = siteOf(tab);
   const why = frameId ? "foreign_frame" : "page_closed";
-  const answers = await run({ files: ["page.js"] }).then(() => run({ func: () => tmpmaildPage.look() })).catch(() => {
+  const results = await run({ files: ["page.js"] }).then(() => run({ func: () => tmpmaildPage.look() })).catch(() => {
     throw new Fault(why);
   });
-  const looks = answers.filter(({ result }) => result);
+  const looks = results.filter(({ result }) => result);
   // The extension always has access to its own service's host, so the tab may have navigated there since the click.
   if (looks.some(({ frameId: frame, result }) => frame === 0 && result.host !== site)) throw new Fault("page_closed");
   const fields = looks.flatMap(({ frameId: frame, result }) => result.fields.map((field, index) => ({ ...field, frame, index })));

@@ -4,7 +4,7 @@
 import { EventStreamParser } from "./eventstream.js";
 import { withMessage } from "./findings.js";
 import { Fault, Service } from "./service.js";
-import { forget, inboxes, tell, told, update } from "./state.js";
+import { forget, inboxes, setNotice, getNotice, update } from "./state.js";
 
 const ALARM = "follow";
 const ALARM_MINUTES = 0.5; // the shortest period that browsers allow
@@ -14,7 +14,7 @@ const SILENCE_MS = 25_000; // the server sends a heartbeat every 8 s
 const WAIT_SECONDS = 20;
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [2000, 25_000];
 const ENOUGH = 2; // number of failed streams before waiting requests are used instead
-const MOST_ASKED = 15; // number of waiting requests before a stream is tried again
+const MAX_POLLS = 15; // number of waiting requests before a stream is tried again
 const AWAY = ["error_unreachable", "permission_missing"];
 const CHANGED = new Error("other inboxes are to be followed");
 
@@ -61,22 +61,22 @@ async function run() {
     covered = wanted.map(({ address }) => address);
     const failure = await attempt(wanted).catch((error) => error);
     covered = [];
-    if (failure && step.signal.reason !== CHANGED) await bear(failure);
+    if (failure && step.signal.reason !== CHANGED) await backOff(failure);
   }
 }
 
 async function attempt(wanted) {
   const service = await Service.configured();
   if (service.base !== base) [missed, base] = [0, service.base];
-  if (missed >= ENOUGH && missed < ENOUGH + MOST_ASKED) return ask(service, wanted).then(() => void missed++);
+  if (missed >= ENOUGH && missed < ENOUGH + MAX_POLLS) return poll(service, wanted).then(() => void missed++);
   expect(FIRST_OCTET_MS);
   const { body } = await service.events(wanted, step.signal).catch(miss);
   const [reader, parser] = [body.getReader(), new EventStreamParser()];
   let piece = await reader.read().catch(miss);
   if (piece.done) miss(new Error("empty"));
   for (missed = 0; !piece.done; piece = await reader.read()) {
-    await note(SILENCE_MS);
-    for (const { event, data } of parser.feed(piece.value)) await take(event, parsed(data));
+    await noteResponse(SILENCE_MS);
+    for (const { event, data } of parser.feed(piece.value)) await handle(event, parsed(data));
   }
   return undefined;
 }
@@ -91,18 +91,18 @@ function miss(fault) {
 }
 
 // Check one of the other inboxes, then wait for mail to the newest inbox.
-async function ask(service, wanted) {
+async function poll(service, wanted) {
   const [first, ...others] = wanted;
-  const asked = others.length > 0 ? [[others[round++ % others.length], 0], [first, WAIT_SECONDS]] : [[first, WAIT_SECONDS]];
-  for (const [inbox, wait] of asked) {
+  const requests = others.length > 0 ? [[others[round++ % others.length], 0], [first, WAIT_SECONDS]] : [[first, WAIT_SECONDS]];
+  for (const [inbox, wait] of requests) {
     expect(1000 * wait + FIRST_OCTET_MS);
     const query = { order: "asc", wait, ...(inbox.after && { after: inbox.after }) };
     const messages = await service.messages(inbox, query, step.signal).catch((fault) => {
       if (!fault.isGone) throw fault;
       return forget(inbox.address);
     });
-    await note(SILENCE_MS);
-    for (const message of messages ?? []) await take("message", { ...message, address: inbox.address });
+    await noteResponse(SILENCE_MS);
+    for (const message of messages ?? []) await handle("message", { ...message, address: inbox.address });
   }
 }
 
@@ -114,7 +114,7 @@ function parsed(data) {
   }
 }
 
-async function take(event, data) {
+async function handle(event, data) {
   if (event === "limited") throw Object.assign(new Error(event), { retryAfterSeconds: 12 }); // two requests
   try {
     const { address, ...value } = data;
@@ -125,14 +125,14 @@ async function take(event, data) {
 }
 
 // Called when the service has responded. Calling a browser API also keeps the background script alive.
-async function note(nextMs) {
+async function noteResponse(nextMs) {
   failures = 0;
   expect(nextMs);
-  if (await told("trouble")) await tell("trouble");
+  if (await getNotice("trouble")) await setNotice("trouble");
 }
 
-async function bear(fault) {
-  if (fault.key) await tell("trouble", fault);
+async function backOff(fault) {
+  if (fault.key) await setNotice("trouble", fault);
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LAST_PAUSE_MS);
   step = new AbortController();
   expect(Math.max(pauseMs, 1000 * (fault.retryAfterSeconds ?? 0)));

@@ -146,7 +146,7 @@ async function draw() {
   shown = (await state.inboxes()).filter(isOfWindow);
   if (opened !== "" && !shown.some(({ address }) => address === opened)) opened = (shown.find(isHere) ?? shown[0])?.address;
   redraw(at("inboxes"), shown.map(drawInbox));
-  drawLine("trouble", shown.length ? await state.told("trouble") : undefined);
+  drawLine("trouble", shown.length ? await state.getNotice("trouble") : undefined);
   if (shapeOf(shown) === before) return;
   for (const mail of document.querySelectorAll(".mail")) {
     mail.inert = true;
@@ -163,9 +163,9 @@ function tick() {
 
 // Show a notice only once, and mark the shown messages as read.
 async function markRead() {
-  notice = (await state.told("notice")) ?? notice;
+  notice = (await state.getNotice("notice")) ?? notice;
   drawLine("notice", notice);
-  await state.tell("notice");
+  await state.setNotice("notice");
   const isNew = (inbox) => inbox.unread && isOfWindow(inbox);
   if (shown.some(isNew)) await state.change((all) => all.map((one) => (isNew(one) ? { ...one, unread: 0 } : one)));
 }
@@ -176,7 +176,7 @@ at("fill").addEventListener("click", attempt(filling(() => fillNewAddress(tab)))
 at("new").addEventListener("click", attempt(async () => (opened = (await newInbox(tab)).address)));
 at("settings").addEventListener("click", () => chrome.runtime.openOptionsPage());
 const { service: known } = await chrome.storage.local.get("service");
-if (!known) await state.tell("notice", { key: "set_up_first" });
+if (!known) await state.setNotice("notice", { key: "set_up_first" });
 await draw();
 await markRead();
 at(known ? "fill" : "settings").focus();

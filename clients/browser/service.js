@@ -1,6 +1,6 @@
 // Sends requests to the HTTP API of the user's own tmpmaild, and turns errors into sentences.
 
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 const LONGEST_PAUSE_SECONDS = 3600;
 const ADDRESS = /^[!-?A-~]{1,64}@[!-?A-~]{1,253}$/;
 const TOKEN = /^[\w-]{1,200}$/;
@@ -54,16 +54,16 @@ export class Service {
 
   // Throw a Fault unless the server is a tmpmaild.
   async check() {
-    const answer = await this.#json("openapi.json").catch((fault) => {
+    const response = await this.#json("openapi.json").catch((fault) => {
       throw NOTHING_THERE.test(fault.code) ? new Fault("no_tmpmaild") : fault;
     });
-    if (answer?.info?.title !== "tmpmaild") throw new Fault("no_tmpmaild");
+    if (response?.info?.title !== "tmpmaild") throw new Fault("no_tmpmaild");
   }
 
   // Create a private address, because the site that receives the address must not be able to read its mail.
   async create() {
-    const answer = await this.#json("addresses", { method: "POST", json: { private: true } });
-    const { address, token, created_at, expires_at, extendable_until } = answer ?? {};
+    const response = await this.#json("addresses", { method: "POST", json: { private: true } });
+    const { address, token, created_at, expires_at, extendable_until } = response ?? {};
     const times = [created_at, expires_at, extendable_until].map(Date.parse);
     if (!ADDRESS.test(address) || !TOKEN.test(token ?? "") || times.some(Number.isNaN)) throw new Fault("no_tmpmaild");
     return { address, token, expires_at, extendable_until, skewMs: times[0] - Date.now() };
@@ -74,34 +74,34 @@ export class Service {
   }
 
   remove(inbox) {
-    return this.#ask(pathOf(inbox), { inbox, method: "DELETE" });
+    return this.#request(pathOf(inbox), { inbox, method: "DELETE" });
   }
 
   async messages(inbox, query, signal) {
-    const answer = await this.#json(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal });
-    if (!Array.isArray(answer?.messages)) throw new Fault("no_tmpmaild");
-    return answer.messages;
+    const response = await this.#json(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal });
+    if (!Array.isArray(response?.messages)) throw new Fault("no_tmpmaild");
+    return response.messages;
   }
 
   // Return the open response that streams the events of the inboxes.
   events(inboxes, signal) {
     const named = inboxes.map(({ address, token, after }) => ({ address, token, ...(after && { after }) }));
-    return this.#ask("events", { method: "POST", json: { inboxes: named }, signal });
+    return this.#request("events", { method: "POST", json: { inboxes: named }, signal });
   }
 
-  async #ask(path, { inbox, method = "GET", json, signal = AbortSignal.timeout(PATIENCE_MS) } = {}) {
+  async #request(path, { inbox, method = "GET", json, signal = AbortSignal.timeout(TIMEOUT_MS) } = {}) {
     const headers = { ...(inbox && { Authorization: `Bearer ${inbox.token}` }), ...(json && { "Content-Type": "application/json" }) };
     // A redirect would send tokens to a different server.
     const about = { method, headers, body: json && JSON.stringify(json), signal, credentials: "omit", cache: "no-store", redirect: "error" };
-    const answer = await fetch(new URL(`api/v1/${path}`, this.base), about).catch(() => undefined);
-    if (!answer) throw await this.#unreachable();
-    if (answer.ok) return answer;
-    const said = await answer.json().catch(() => undefined);
-    throw faultOf(CODE.test(said?.code ?? "") ? said.code : `status-${answer.status}`, answer.status, pauseOf(answer));
+    const response = await fetch(new URL(`api/v1/${path}`, this.base), about).catch(() => undefined);
+    if (!response) throw await this.#unreachable();
+    if (response.ok) return response;
+    const said = await response.json().catch(() => undefined);
+    throw faultOf(CODE.test(said?.code ?? "") ? said.code : `status-${response.status}`, response.status, pauseOf(response));
   }
 
   async #json(path, about) {
-    return (await this.#ask(path, about)).json().catch(({ name }) => {
+    return (await this.#request(path, about)).json().catch(({ name }) => {
       throw new Fault(name === "SyntaxError" ? "no_tmpmaild" : "error_unreachable");
     });
   }

@@ -30,8 +30,8 @@ export const forget = (address) => change((all) => all.filter((one) => one.addre
 export const update = (address, alter) => change((all) => all.map((one) => (one.address === address ? alter(one) : one)));
 
 // Return the notice for the user, or undefined: `{ key, values }` as in a Fault. Following inboxes has its own notice.
-export const told = async (what) => (await area.get(what))[what];
-export const tell = (what, { key, values } = {}) => (key ? area.set({ [what]: { key, values } }) : area.remove(what));
+export const getNotice = async (what) => (await area.get(what))[what];
+export const setNotice = (what, { key, values } = {}) => (key ? area.set({ [what]: { key, values } }) : area.remove(what));
 
 // Return the longest possible extension of an inbox (its new lifetime in `seconds`, and its new expiry by our clock),
 // or undefined if it cannot be extended.

@@ -6,7 +6,7 @@ import type { FieldError, MessageItem } from "./openapi.js";
 const PROXY_STATUSES = [502, 503, 504];
 
 /** The response to the request for `path` at `serviceUrl`. */
-export interface Answer {
+export interface ApiResponse {
   serviceUrl: string;
   path: string;
   status: number;
@@ -15,15 +15,15 @@ export interface Answer {
 }
 
 /** Return a successful response; throw the matching error for any other response. */
-export function checked(answer: Answer): Answer {
-  if (answer.status >= 200 && answer.status < 300) return answer;
-  throw problem(answer) ?? unexpected(answer);
+export function checked(response: ApiResponse): ApiResponse {
+  if (response.status >= 200 && response.status < 300) return response;
+  throw problem(response) ?? unexpected(response);
 }
 
 /** Decode the body of a successful response, and check its type. */
-export function decoded<T>(answer: Answer, isExpected: (value: unknown) => value is T): T {
-  const value = parsed(checked(answer).body);
-  if (!isExpected(value)) throw unexpected(answer);
+export function decoded<T>(response: ApiResponse, isExpected: (value: unknown) => value is T): T {
+  const value = parsed(checked(response).body);
+  if (!isExpected(value)) throw unexpected(response);
   return value;
 }
 
@@ -37,22 +37,22 @@ export function parsed(body: Uint8Array | string): unknown {
 }
 
 /** Return the error for a response that cannot come from this API. */
-export function notTmpmaild(answer: Answer): NotTmpmaild {
-  const what = `${String(answer.status)} ${printable(answer.headers.get("content-type") ?? "without a type")}`;
-  const place = answer.headers.get("location");
+export function notTmpmaild(response: ApiResponse): NotTmpmaild {
+  const what = `${String(response.status)} ${printable(response.headers.get("content-type") ?? "without a type")}`;
+  const place = response.headers.get("location");
   if (place !== null) {
-    const target = printable(place.split("?")[0]?.replace(answer.path.split("?")[0] ?? "", "") ?? "");
-    return new NotTmpmaild(`${answer.serviceUrl} returned ${what} and points to ${target}; use that URL`);
+    const target = printable(place.split("?")[0]?.replace(response.path.split("?")[0] ?? "", "") ?? "");
+    return new NotTmpmaild(`${response.serviceUrl} returned ${what} and points to ${target}; use that URL`);
   }
-  return new NotTmpmaild(`${answer.serviceUrl} is not tmpmaild: it returned ${what}; is the URL right?`);
+  return new NotTmpmaild(`${response.serviceUrl} is not tmpmaild: it returned ${what}; is the URL right?`);
 }
 
 /**
  * Return the query string of the link to the next page (RFC 8288), or null on the last page. The path is omitted
  * because a proxy may use a different path.
  */
-export function nextPageQuery(answer: Answer): string | null {
-  const target = /<([^<>]*)>; *rel="?next\b/.exec(answer.headers.get("link") ?? "")?.[1];
+export function nextPageQuery(response: ApiResponse): string | null {
+  const target = /<([^<>]*)>; *rel="?next\b/.exec(response.headers.get("link") ?? "")?.[1];
   return target?.includes("?") ? target.slice(target.indexOf("?") + 1) : null;
 }
 
@@ -66,18 +66,18 @@ export function isMessage(value: unknown): value is MessageItem {
   return isObject(value) && typeof value["id"] === "string" && typeof value["received_at"] === "string";
 }
 
-function problem(answer: Answer): Problem | null {
-  const document = parsed(answer.body);
+function problem(response: ApiResponse): Problem | null {
+  const document = parsed(response.body);
   if (!isObject(document) || typeof document["code"] !== "string") return null;
-  const detail = text(document["detail"]).replace(/\.$/, "") + hintAt(document["code"], answer);
+  const detail = text(document["detail"]).replace(/\.$/, "") + hintAt(document["code"], response);
   const errors = Array.isArray(document["errors"]) ? document["errors"].filter(isObject).map(fieldError) : [];
-  const retryAfter = answer.headers.get("retry-after") ?? "";
+  const retryAfter = response.headers.get("retry-after") ?? "";
   const seconds = /^[0-9]{1,9}$/.test(retryAfter) ? Number(retryAfter) : null;
-  return new Problem(answer.status, document["code"], detail, errors, seconds);
+  return new Problem(response.status, document["code"], detail, errors, seconds);
 }
 
 /** Return advice on a problem, in addition to the service's own text. */
-function hintAt(code: string, { serviceUrl }: Answer): string {
+function hintAt(code: string, { serviceUrl }: ApiResponse): string {
   if (code === "catch-all-off") return "; in tests: startForRun({ catchAll: true })";
   return code === "not-found" && new URL(serviceUrl).pathname !== "/" ? `; is the path of ${serviceUrl} right?` : "";
 }
@@ -90,8 +90,8 @@ function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function unexpected(answer: Answer): TmpmaildError {
-  if (!PROXY_STATUSES.includes(answer.status)) return notTmpmaild(answer);
-  const status = String(answer.status);
-  return new ConnectionLost(`${answer.serviceUrl}: ${status} from a proxy; is tmpmaild running behind it?`);
+function unexpected(response: ApiResponse): TmpmaildError {
+  if (!PROXY_STATUSES.includes(response.status)) return notTmpmaild(response);
+  const status = String(response.status);
+  return new ConnectionLost(`${response.serviceUrl}: ${status} from a proxy; is tmpmaild running behind it?`);
 }

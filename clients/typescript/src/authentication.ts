@@ -25,8 +25,8 @@ export function ensureAuthenticated(found: Authentication | null, domain: string
 
 function lines({ dmarc, spf, dkim, dns = [] }: Authentication): string[] {
   const signed = dkim.length > 0 ? dkim.map(described) : ["no signature"];
-  const asked = dns.map(({ name, type, answer }) => `DNS: ${name} ${type}: ${answer}`);
-  return [`DMARC: ${described(dmarc)}`, `SPF: ${described(spf)}`, ...signed.map((one) => `DKIM: ${one}`), ...asked];
+  const answers = dns.map(({ name, type, answer }) => `DNS: ${name} ${type}: ${answer}`);
+  return [`DMARC: ${described(dmarc)}`, `SPF: ${described(spf)}`, ...signed.map((one) => `DKIM: ${one}`), ...answers];
 }
 
 function described({ result, domain, selector, policy, reason }: Verdict): string {

@@ -58,9 +58,9 @@ export class ReconnectingStream {
 
   async #open(): Promise<OpenStream> {
     const stream = await this.inbox.events(this.after, this.#lastId, SILENCE_MS, this.signal);
-    if (!stream.answer.headers.get("content-type")?.startsWith("text/event-stream")) {
+    if (!stream.response.headers.get("content-type")?.startsWith("text/event-stream")) {
       stream.close();
-      throw notTmpmaild(stream.answer);
+      throw notTmpmaild(stream.response);
     }
     this.#parser = new EventStreamParser();
     return stream;

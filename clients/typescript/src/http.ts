@@ -1,6 +1,6 @@
 // Sends requests with fetch: timeouts, the caller's AbortSignal, the rate limit, size limits.
 
-import { type Answer, checked } from "./answers.js";
+import { type ApiResponse, checked } from "./answers.js";
 import { ConnectionLost, NotTmpmaild, Problem, ServiceUnreachable, type TmpmaildError, printable } from "./errors.js";
 
 const DEFAULT_URL = "http://127.0.0.1:8025";
@@ -10,7 +10,7 @@ const MAX_JSON_BYTES = 64 * 1024 * 1024;
 const LOST = ["UND_ERR_SOCKET", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ECONNRESET", "EPIPE"];
 
 /** A request to an API path, such as `addresses`. */
-export interface Ask {
+export interface ApiRequest {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   path: string;
   token?: string | null;
@@ -23,7 +23,7 @@ export interface Ask {
 
 /** An open stream; `read` returns null when the stream ends, and when its connection breaks or is idle for too long. */
 export interface OpenStream {
-  answer: Answer;
+  response: ApiResponse;
   read(): Promise<Uint8Array | null>;
   close(): void;
 }
@@ -37,15 +37,15 @@ export class Http {
   /**
    * Send a request, and retry it for up to a minute while the rate limit refuses it; return the successful response.
    */
-  async ask(ask: Ask): Promise<Answer> {
-    return this.#repeated(ask, () => this.askOnce(ask));
+  async request(request: ApiRequest): Promise<ApiResponse> {
+    return this.#repeated(request, () => this.requestOnce(request));
   }
 
   /** Send a request without retries. */
-  async askOnce(ask: Ask): Promise<Answer> {
-    const deadline = new Deadline(ask.readMs ?? READ_MS, ask.signal);
+  async requestOnce(request: ApiRequest): Promise<ApiResponse> {
+    const deadline = new Deadline(request.readMs ?? READ_MS, request.signal);
     try {
-      return checked(await this.#answer(ask, await this.#send(ask, deadline)));
+      return checked(await this.#read(request, await this.#send(request, deadline)));
     } catch (error) {
       throw this.#translated(error, deadline);
     } finally {
@@ -53,27 +53,27 @@ export class Http {
     }
   }
 
-  /** Open a stream; it counts as broken if no byte arrives for `ask.readMs` milliseconds. */
-  async open(ask: Ask): Promise<OpenStream> {
-    return this.#repeated(ask, () => this.#openOnce(ask));
+  /** Open a stream; it counts as broken if no byte arrives for `request.readMs` milliseconds. */
+  async open(request: ApiRequest): Promise<OpenStream> {
+    return this.#repeated(request, () => this.#openOnce(request));
   }
 
-  async #openOnce(ask: Ask): Promise<OpenStream> {
-    const deadline = new Deadline(ask.readMs ?? READ_MS, ask.signal);
+  async #openOnce(request: ApiRequest): Promise<OpenStream> {
+    const deadline = new Deadline(request.readMs ?? READ_MS, request.signal);
     try {
-      const response = await this.#send(ask, deadline);
-      if (response.status !== 200) checked(await this.#answer(ask, response));
-      return this.#stream(ask, response, deadline);
+      const response = await this.#send(request, deadline);
+      if (response.status !== 200) checked(await this.#read(request, response));
+      return this.#stream(request, response, deadline);
     } catch (error) {
       deadline.end();
       throw this.#translated(error, deadline);
     }
   }
 
-  #stream(ask: Ask, response: Response, deadline: Deadline): OpenStream {
+  #stream(request: ApiRequest, response: Response, deadline: Deadline): OpenStream {
     const reader = response.body?.getReader();
     return {
-      answer: this.#described(ask, response, new Uint8Array()),
+      response: this.#described(request, response, new Uint8Array()),
       read: async () => {
         deadline.restart();
         try {
@@ -90,7 +90,7 @@ export class Http {
     };
   }
 
-  async #repeated<T>(ask: Ask, send: () => Promise<T>): Promise<T> {
+  async #repeated<T>(request: ApiRequest, send: () => Promise<T>): Promise<T> {
     const deadline = Date.now() + MAX_REPEATING_MS;
     for (;;) {
       try {
@@ -100,7 +100,7 @@ export class Http {
         const pauseMs = (error.retryAfterSeconds ?? 1) * 1000;
         if (Date.now() + pauseMs > deadline) throw error;
         this.warnOfRateLimit();
-        await sleep(pauseMs, ask.signal);
+        await sleep(pauseMs, request.signal);
       }
     }
   }
@@ -115,22 +115,22 @@ export class Http {
     );
   }
 
-  async #send(ask: Ask, deadline: Deadline): Promise<Response> {
-    const headers = { ...ask.headers };
-    if (ask.token) headers["Authorization"] = `Bearer ${ask.token}`;
-    if (ask.body !== undefined) headers["Content-Type"] = "application/json";
-    const response = await fetch(`${this.serviceUrl}/api/v1/${ask.path}`, {
-      method: ask.method,
+  async #send(request: ApiRequest, deadline: Deadline): Promise<Response> {
+    const headers = { ...request.headers };
+    if (request.token) headers["Authorization"] = `Bearer ${request.token}`;
+    if (request.body !== undefined) headers["Content-Type"] = "application/json";
+    const response = await fetch(`${this.serviceUrl}/api/v1/${request.path}`, {
+      method: request.method,
       headers,
       redirect: "manual",
       signal: deadline.signal,
-      ...(ask.body === undefined ? {} : { body: JSON.stringify(ask.body) }),
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     });
     return response;
   }
 
-  async #answer(ask: Ask, response: Response): Promise<Answer> {
-    const maxBytes = ask.maxBytes ?? MAX_JSON_BYTES;
+  async #read(request: ApiRequest, response: Response): Promise<ApiResponse> {
+    const maxBytes = request.maxBytes ?? MAX_JSON_BYTES;
     const pieces: Uint8Array[] = [];
     let sizeBytes = 0;
     const reader = response.body?.getReader();
@@ -143,12 +143,12 @@ export class Http {
       }
       pieces.push(piece);
     }
-    return this.#described(ask, response, Buffer.concat(pieces));
+    return this.#described(request, response, Buffer.concat(pieces));
   }
 
-  #described(ask: Ask, response: Response, body: Uint8Array): Answer {
+  #described(request: ApiRequest, response: Response, body: Uint8Array): ApiResponse {
     const { status, headers } = response;
-    return { serviceUrl: this.serviceUrl, path: `/api/v1/${ask.path}`, status, headers, body };
+    return { serviceUrl: this.serviceUrl, path: `/api/v1/${request.path}`, status, headers, body };
   }
 
   /** Return the error for a thrown value. Neither the error's text nor its cause contains a request header. */

@@ -122,8 +122,8 @@ export class Inbox {
   /** Wait, and throw `UnexpectedMail` as soon as a message matches; messages that have already arrived count. */
   async assertNoMail({ withinMs, ...filter }: Filter & Abortable & { withinMs: number }): Promise<void> {
     try {
-      const patience = { timeoutMs: withinMs, isCut: false }; // wait for the full time: a message may arrive late
-      const mail = await this.#wait(filter, { name: "", take: (message) => message }, patience);
+      const timeLimit = { timeoutMs: withinMs, isCut: false }; // wait for the full time: a message may arrive late
+      const mail = await this.#wait(filter, { name: "", take: (message) => message }, timeLimit);
       throw new UnexpectedMail(`a message arrived at ${this.address} where none was expected:${listed([mail])}`, [mail]);
     } catch (error) {
       if (!(error instanceof WaitTimeout) || error.cause !== undefined) throw error;
@@ -198,9 +198,9 @@ export class Inbox {
   async #wait<T>(
     { timeoutMs, signal = this.#time.signal, ...filter }: Wait,
     goal: Goal<T>,
-    patience = this.#time.patience(timeoutMs),
+    timeLimit = this.#time.timeLimit(timeoutMs),
   ): Promise<T> {
-    return new Waiting(this.#remote, queryOf(filter), goal, patience, signal).run();
+    return new Waiting(this.#remote, queryOf(filter), goal, timeLimit, signal).run();
   }
 
   #mail(message: MessageItem): Mail {

@@ -76,8 +76,8 @@ async function htmlOf(inbox: Inbox): Promise<[title: string, html: string][]> {
   const pages: [string, string][] = [];
   for (const [index, mail] of mails.entries()) {
     if (!mail.hasHtml || mail.sizeBytes > MAX_ATTACHED_BYTES) continue;
-    const answer = await fetch(await mail.viewUrl());
-    if (answer.ok) pages.push([`tmpmaild: ${inbox.address} mail ${String(index + 1)} HTML`, await answer.text()]);
+    const response = await fetch(await mail.viewUrl());
+    if (response.ok) pages.push([`tmpmaild: ${inbox.address} mail ${String(index + 1)} HTML`, await response.text()]);
   }
   return pages;
 }

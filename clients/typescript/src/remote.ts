@@ -1,7 +1,7 @@
 // The requests for one inbox of a service; `inbox.ts` and `mail.ts` are the interface for tests.
 
-import { type Answer, decoded, isMessage, isObject, nextPageQuery, notTmpmaild } from "./answers.js";
-import type { Ask, Http, OpenStream } from "./http.js";
+import { type ApiResponse, decoded, isMessage, isObject, nextPageQuery, notTmpmaild } from "./answers.js";
+import type { ApiRequest, Http, OpenStream } from "./http.js";
 import type { AddressResource, DeletedMessages, ExtendRequest, FullMessageItem, MessageItem, MessageList, ViewItem } from "./openapi.js";
 
 export const MAX_PAGE = 100;
@@ -55,15 +55,15 @@ export class RemoteInbox {
 
   /** Change the address; without a body, only fetch it again. */
   async shown(body?: ExtendRequest, signal?: AbortSignal): Promise<AddressResource> {
-    const answer = await this.#ask({ method: body === undefined ? "GET" : "PATCH", path: "", body, signal });
-    const address = decoded(answer, isAddress);
+    const response = await this.#request({ method: body === undefined ? "GET" : "PATCH", path: "", body, signal });
+    const address = decoded(response, isAddress);
     this.expiresAt = new Date(address.expires_at);
     if (body?.webhook !== undefined) this.#webhookSecret = address.webhook?.secret ?? null;
     return address;
   }
 
   async delete(signal?: AbortSignal): Promise<void> {
-    await this.#ask({ method: "DELETE", path: "", signal });
+    await this.#request({ method: "DELETE", path: "", signal });
   }
 
   /** List messages, newest first, with as many page requests as necessary. */
@@ -74,23 +74,23 @@ export class RemoteInbox {
     let next: string | null = parameters.toString();
     let before: string | null = null;
     while (next !== null && found.length < limit) {
-      const answer: Answer = await this.#ask({ method: "GET", path: `/messages?${next}`, signal });
-      found.push(...decoded(answer, isMessageList).messages);
-      next = nextPageQuery(answer);
+      const response: ApiResponse = await this.#request({ method: "GET", path: `/messages?${next}`, signal });
+      found.push(...decoded(response, isMessageList).messages);
+      next = nextPageQuery(response);
       // A page may be empty even if there is a next page. Each page must be older than the previous one, or this loop
       // might never end.
       const last: string | null = before;
       before = new URLSearchParams(next ?? "").get("before");
-      if (next !== null && (before === null || (last !== null && before >= last))) throw notTmpmaild(answer);
+      if (next !== null && (before === null || (last !== null && before >= last))) throw notTmpmaild(response);
     }
     return found.slice(0, limit);
   }
 
   /** Request a page without retries: the caller handles refusals. */
-  async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageList, Answer]> {
+  async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageList, ApiResponse]> {
     const path = this.path(`/messages?${parameters.toString()}`);
-    const answer = await this.http.askOnce({ method: "GET", path, token: this.token, readMs, signal });
-    return [decoded(answer, isMessageList), answer];
+    const response = await this.http.requestOnce({ method: "GET", path, token: this.token, readMs, signal });
+    return [decoded(response, isMessageList), response];
   }
 
   async events(after: string | undefined, lastId: string | null, readMs: number, signal?: AbortSignal): Promise<OpenStream> {
@@ -100,13 +100,13 @@ export class RemoteInbox {
   }
 
   async details(id: string, signal?: AbortSignal): Promise<FullMessageItem> {
-    return decoded(await this.#ask({ method: "GET", path: message(id), signal }), isFullMessage);
+    return decoded(await this.#request({ method: "GET", path: message(id), signal }), isFullMessage);
   }
 
   /** Request one message without retries, as `page` does. */
   async whole(id: string, readMs: number, signal?: AbortSignal): Promise<FullMessageItem> {
-    const answer = await this.http.askOnce({ method: "GET", path: this.path(message(id)), token: this.token, readMs, signal });
-    return decoded(answer, isFullMessage);
+    const response = await this.http.requestOnce({ method: "GET", path: this.path(message(id)), token: this.token, readMs, signal });
+    return decoded(response, isFullMessage);
   }
 
   async raw(id: string, signal?: AbortSignal): Promise<Uint8Array> {
@@ -118,7 +118,7 @@ export class RemoteInbox {
   }
 
   async deleteMessage(id: string, signal?: AbortSignal): Promise<void> {
-    await this.#ask({ method: "DELETE", path: message(id), signal });
+    await this.#request({ method: "DELETE", path: message(id), signal });
   }
 
   /**
@@ -138,8 +138,8 @@ export class RemoteInbox {
 
   protected async deleteSelected(parameters: URLSearchParams, signal?: AbortSignal): Promise<number> {
     const query = parameters.toString();
-    const answer = await this.#ask({ method: "DELETE", path: query ? `/messages?${query}` : "/messages", signal });
-    return decoded(answer, isDeleted).deleted;
+    const response = await this.#request({ method: "DELETE", path: query ? `/messages?${query}` : "/messages", signal });
+    return decoded(response, isDeleted).deleted;
   }
 
   async mbox(signal?: AbortSignal): Promise<Uint8Array> {
@@ -152,19 +152,19 @@ export class RemoteInbox {
    */
   async view(id: string, remoteImages: boolean, signal?: AbortSignal): Promise<string> {
     const body = { remote_images: remoteImages };
-    const answer = await this.#ask({ method: "POST", path: `${message(id)}/view`, body, signal });
-    const secret = /\/view\/([\w-]+)$/.exec(decoded(answer, isView).url)?.[1];
-    if (secret === undefined) throw notTmpmaild(answer);
+    const response = await this.#request({ method: "POST", path: `${message(id)}/view`, body, signal });
+    const secret = /\/view\/([\w-]+)$/.exec(decoded(response, isView).url)?.[1];
+    if (secret === undefined) throw notTmpmaild(response);
     return `${this.http.serviceUrl}/view/${secret}`;
   }
 
   async #content(path: string, signal?: AbortSignal): Promise<Uint8Array> {
-    const answer = await this.#ask({ method: "GET", path, signal, maxBytes: MAX_CONTENT_BYTES });
-    return answer.body;
+    const response = await this.#request({ method: "GET", path, signal, maxBytes: MAX_CONTENT_BYTES });
+    return response.body;
   }
 
-  async #ask(ask: Ask): Promise<Answer> {
-    return this.http.ask({ ...ask, path: this.path(ask.path), token: this.token });
+  async #request(request: ApiRequest): Promise<ApiResponse> {
+    return this.http.request({ ...request, path: this.path(request.path), token: this.token });
   }
 
   protected path(path: string): string {

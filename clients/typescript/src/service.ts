@@ -61,8 +61,8 @@ export class Tmpmaild {
     if (more.faults !== undefined) body.faults = [...more.faults];
     if (more.webhook !== undefined) body.webhook = more.webhook;
     if (more.private !== undefined) body.private = more.private;
-    const answer = await this.#http.ask({ method: "POST", path: "addresses", body, signal });
-    const created = decoded(answer, isAddress);
+    const response = await this.#http.request({ method: "POST", path: "addresses", body, signal });
+    const created = decoded(response, isAddress);
     return new Inbox(new RemoteInbox(this.#http, created, created.token ?? null), this.time);
   }
 
@@ -78,11 +78,11 @@ export class Tmpmaild {
   async #found(address: string, token: string | null, timeoutMs: number, signal: AbortSignal | undefined): Promise<Inbox> {
     if (token !== null && !/^[!-~]+$/.test(token)) throw new TypeError("a token consists of printable ASCII characters");
     const find = async (): Promise<Inbox> => {
-      const answer = await this.#http.ask({ method: "GET", path: addressPath(address), token, signal });
-      return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token), this.time);
+      const response = await this.#http.request({ method: "GET", path: addressPath(address), token, signal });
+      return new Inbox(new RemoteInbox(this.#http, decoded(response, isAddress), token), this.time);
     };
     if (timeoutMs <= 0) return find();
-    return existing(find, address, this.time.patience(timeoutMs), () => this.refusals({ signal }), signal);
+    return existing(find, address, this.time.timeLimit(timeoutMs), () => this.refusals({ signal }), signal);
   }
 
   /** All messages, if the service catches them (`tmpmaild catch`, `startForRun({ catchAll: true })`). */
@@ -92,8 +92,8 @@ export class Tmpmaild {
 
   /** Return the domains in which addresses can be created, the default domain first. */
   async domains({ signal }: Abortable = {}): Promise<string[]> {
-    const answer = await this.#http.ask({ method: "GET", path: "domains", signal });
-    return decoded(answer, isDomainList).domains;
+    const response = await this.#http.request({ method: "GET", path: "domains", signal });
+    return decoded(response, isDomainList).domains;
   }
 
   /**
@@ -101,8 +101,8 @@ export class Tmpmaild {
    * `Problem` `not-found` if the service does not record refusals (`smtp.keep_refusals`).
    */
   async refusals({ signal }: Abortable = {}): Promise<RefusalItem[]> {
-    const answer = await this.#http.ask({ method: "GET", path: "refusals", signal });
-    return decoded(answer, isRefusalList).refusals;
+    const response = await this.#http.request({ method: "GET", path: "refusals", signal });
+    return decoded(response, isRefusalList).refusals;
   }
 }
 

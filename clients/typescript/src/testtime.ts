@@ -8,7 +8,7 @@ const LEAST_REST_MS = 1000;
 const MOST_REST_MS = 3000;
 
 /** The timeout of a wait, and whether it was shortened to the remaining time of the test. */
-export interface Patience {
+export interface TimeLimit {
   timeoutMs: number;
   isCut: boolean;
 }
@@ -31,7 +31,7 @@ export class TestTime {
   }
 
   /** Return the timeout of a wait that starts now. Throws TypeError if the default is not a number. */
-  patience(toldMs: number = defaultMs()): Patience {
+  timeLimit(toldMs: number = defaultMs()): TimeLimit {
     const limitMs = this.#timeoutMs();
     if (!(limitMs > 0)) return { timeoutMs: toldMs, isCut: false };
     // The reserved time is used to list the messages that arrived instead, to write the report, and to delete inboxes.

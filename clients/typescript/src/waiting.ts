@@ -1,11 +1,11 @@
 // Waits for messages with the service's `wait` parameter, even through proxies that cut off long requests.
 
-import { type Answer, nextPageQuery } from "./answers.js";
+import { type ApiResponse, nextPageQuery } from "./answers.js";
 import { ConnectionLost, Problem, ServiceUnreachable, WaitTimeout, printable, textOf } from "./errors.js";
 import { sleep } from "./http.js";
 import type { MessageItem, RefusalItem } from "./openapi.js";
 import { MAX_PAGE, type Query, type RemoteInbox, queryParameters } from "./remote.js";
-import type { Patience } from "./testtime.js";
+import type { TimeLimit } from "./testtime.js";
 
 const LONGEST_WAIT_MS = 50_000;
 const GRACE_MS = 5000;
@@ -39,16 +39,16 @@ export class Waiting<T> {
   #after: string | undefined;
   #hasAnswered = false;
   #reason = "";
-  #trouble: Error | null = null;
+  #lastError: Error | null = null;
 
   constructor(
     readonly inbox: RemoteInbox,
     readonly query: Query,
     readonly goal: Goal<T>,
-    readonly patience: Patience,
+    readonly timeLimit: TimeLimit,
     readonly signal: AbortSignal | undefined,
   ) {
-    const { timeoutMs } = patience;
+    const { timeoutMs } = timeLimit;
     if (Number.isNaN(timeoutMs)) throw new TypeError("a timeout is a number of milliseconds, not NaN");
     this.#deadline = performance.now() + Math.max(timeoutMs, 0);
     this.#after = query.after;
@@ -60,7 +60,7 @@ export class Waiting<T> {
    */
   async run(): Promise<T> {
     for (;;) {
-      const [found, pauseMs] = await this.#ask();
+      const [found, pauseMs] = await this.#request();
       if (found !== null) return found;
       if (pauseMs === null) continue;
       const leftMs = this.#leftMs();
@@ -74,19 +74,19 @@ export class Waiting<T> {
   }
 
   /** Send one request; return the result, and the pause before the next request (null: no pause). */
-  async #ask(): Promise<[T | null, number | null]> {
+  async #request(): Promise<[T | null, number | null]> {
     const leftMs = Math.max(this.#leftMs(), 0);
     const waitSeconds = Math.ceil(Math.min(this.#longestWaitMs, Math.max(leftMs - SLACK_MS, 0)) / 1000);
     const readMs = Math.min(waitSeconds * 1000 + GRACE_MS, leftMs + LATE_MS);
     const started = performance.now();
     try {
-      const [{ messages: page, reason }, answer] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
+      const [{ messages: page, reason }, response] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
       this.#reason = reason ?? this.#reason;
       this.#hasAnswered = true;
       const found = await this.#take(page);
-      this.#trouble = null;
+      this.#lastError = null;
       if (found !== null || page.length >= MAX_PAGE) return [found, null];
-      if (page.length === 0 && waitSeconds === 0 && this.#movedOn(answer)) return [null, null];
+      if (page.length === 0 && waitSeconds === 0 && this.#movedOn(response)) return [null, null];
       return [null, page.length > 0 ? 0 : Math.max(PAUSE_MS - (performance.now() - started), 0)];
     } catch (error) {
       return [null, this.#afterTrouble(error, performance.now() - started)];
@@ -97,8 +97,8 @@ export class Waiting<T> {
    * Skip an empty page unless it is the last page: with `has`, the server checks only a limited number of messages if
    * it does not wait.
    */
-  #movedOn(answer: Answer): boolean {
-    const after = new URLSearchParams(nextPageQuery(answer) ?? "").get("after") ?? "";
+  #movedOn(response: ApiResponse): boolean {
+    const after = new URLSearchParams(nextPageQuery(response) ?? "").get("after") ?? "";
     if (after <= (this.#after ?? "")) return false;
     this.#after = after;
     return true;
@@ -138,12 +138,12 @@ export class Waiting<T> {
 
   #afterTrouble(error: unknown, tookMs: number): number {
     if (error instanceof Problem && TEMPORARY.includes(error.code)) {
-      this.#trouble = error;
+      this.#lastError = error;
       if (error.code === "rate-limited") this.inbox.http.warnOfRateLimit();
       return error.retryAfterSeconds === null ? PAUSE_MS : error.retryAfterSeconds * 1000;
     }
     if (!(error instanceof ServiceUnreachable)) throw error;
-    this.#trouble = error;
+    this.#lastError = error;
     if (error instanceof ConnectionLost) {
       // Most likely, a proxy cut off a long request, so use a shorter wait.
       const shorterMs = Math.max(tookMs * 0.8, this.#longestWaitMs / 8);
@@ -158,14 +158,14 @@ export class Waiting<T> {
     const { count = 1 } = this.goal;
     const few = count > 1 ? `${String(this.#passedOver.length)} of ${String(count)} messages` : "no message";
     const what = wanted ? `${few} with ${wanted}` : few;
-    let text = `${what} arrived at ${this.inbox.address}${after} within ${String(this.patience.timeoutMs / 1000)} s`;
-    if (this.patience.isCut) text += NO_MORE_TIME;
+    let text = `${what} arrived at ${this.inbox.address}${after} within ${String(this.timeLimit.timeoutMs / 1000)} s`;
+    if (this.timeLimit.isCut) text += NO_MORE_TIME;
     const arrived = await this.#arrived();
-    if (this.#trouble) text += `; the last request failed: ${textOf(this.#trouble)}`;
+    if (this.#lastError) text += `; the last request failed: ${textOf(this.#lastError)}`;
     else if (arrived.length > 0) text += refusedOf(this.#reason);
     else text += this.#reason ? `; ${printable(this.#reason, MAX_REASON_CHARACTERS)}` : "; no other message did";
     if (arrived.length > 0) text += `; what arrived:${listed(arrived, (message) => this.#shortcomings(message))}`;
-    return new WaitTimeout(text, arrived, this.#trouble ?? undefined);
+    return new WaitTimeout(text, arrived, this.#lastError ?? undefined);
   }
 
   /** Return notes on the criteria that a message does not meet, and on the codes and links found in it. */
@@ -192,14 +192,14 @@ export class Waiting<T> {
 
   /** List the messages that arrived, whether or not they match. */
   async #arrived(): Promise<readonly MessageItem[]> {
-    if (this.#trouble) return this.#passedOver;
+    if (this.#lastError) return this.#passedOver;
     const parameters = queryParameters({ after: this.query.after });
     parameters.set("limit", String(MAX_LISTED));
     try {
       const [page] = await this.inbox.page(parameters, Math.max(this.#leftMs(), 0) + LATE_MS, this.signal);
       return page.messages.length > 0 ? page.messages.reverse() : this.#passedOver;
     } catch (error) {
-      this.#trouble = error as Error;
+      this.#lastError = error as Error;
       return this.#passedOver;
     }
   }
@@ -212,7 +212,7 @@ export class Waiting<T> {
 export async function existing<T>(
   find: () => Promise<T>,
   address: string,
-  { timeoutMs, isCut }: Patience,
+  { timeoutMs, isCut }: TimeLimit,
   refusals: () => Promise<RefusalItem[]>,
   signal: AbortSignal | undefined,
 ): Promise<T> {

@@ -16,24 +16,24 @@ function time(timeoutMs) {
 test("a wait ends before its test, and sooner if it is told so", () => {
   for (const [limitMs, mostMs] of [[5000, 4000], [30_000, 27_000], [120_000, 60_000], [300_000, 60_000], [1000, 500]]) {
     const startedAt = performance.now();
-    const { timeoutMs, isCut } = time(limitMs).patience();
+    const { timeoutMs, isCut } = time(limitMs).timeLimit();
     const leastMs = mostMs - (performance.now() - startedAt) - 1; // the elapsed time is subtracted
     assert.ok(leastMs <= timeoutMs && timeoutMs <= mostMs, `${limitMs}: ${timeoutMs}`);
     assert.equal(isCut, limitMs < 60_000);
   }
-  assert.deepEqual(time(30_000).patience(100), { timeoutMs: 100, isCut: false });
+  assert.deepEqual(time(30_000).timeLimit(100), { timeoutMs: 100, isCut: false });
 });
 
 test("without a limit it lasts as long as it is told, else as the environment says, else a minute", (t) => {
   t.after(() => delete process.env.TMPMAILD_TIMEOUT_MS);
   for (const one of [new TestTime(), time(0), time(Infinity)]) {
-    assert.equal(one.patience().timeoutMs, 60_000);
-    assert.equal(one.patience(90_000).timeoutMs, 90_000);
+    assert.equal(one.timeLimit().timeoutMs, 60_000);
+    assert.equal(one.timeLimit(90_000).timeoutMs, 90_000);
   }
   process.env.TMPMAILD_TIMEOUT_MS = "2500";
-  assert.equal(new TestTime().patience().timeoutMs, 2500);
+  assert.equal(new TestTime().timeLimit().timeoutMs, 2500);
   process.env.TMPMAILD_TIMEOUT_MS = "soon";
-  assert.throws(() => new TestTime().patience(), /\$TMPMAILD_TIMEOUT_MS is a number of milliseconds, not "soon"/);
+  assert.throws(() => new TestTime().timeLimit(), /\$TMPMAILD_TIMEOUT_MS is a number of milliseconds, not "soon"/);
 });
 
 test("a test whose time is up waits no more, and one whose limit is raised does", async () => {
@@ -41,9 +41,9 @@ test("a test whose time is up waits no more, and one whose limit is raised does"
   const one = new TestTime();
   one.begin(() => limitMs);
   await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.deepEqual(one.patience(), { timeoutMs: 0, isCut: true });
+  assert.deepEqual(one.timeLimit(), { timeoutMs: 0, isCut: true });
   limitMs = 600_000;
-  assert.equal(one.patience().isCut, false);
+  assert.equal(one.timeLimit().isCut, false);
 });
 
 /** Imitate Jest 30's internal state: a test with or without its own limit, in a block with hooks. */
@@ -56,19 +56,19 @@ function inJest(t, timeout, hooks = []) {
 
 test("in Jest a wait ends before the test or the hook in which it may be", (t) => {
   inJest(t, undefined);
-  assert.deepEqual(new TestTime().patience(), { timeoutMs: 4000, isCut: true });
+  assert.deepEqual(new TestTime().timeLimit(), { timeoutMs: 4000, isCut: true });
 });
 
 test("in Jest the limit of the test, and a longer one of a hook, count", (t) => {
   inJest(t, 2500, [{ type: "beforeEach", timeout: 20_000 }]);
-  assert.deepEqual(new TestTime().patience(), { timeoutMs: 18_000, isCut: true });
+  assert.deepEqual(new TestTime().timeLimit(), { timeoutMs: 18_000, isCut: true });
 });
 
 test("between the tests of Jest there is no limit", (t) => {
   inJest(t, undefined);
   const [symbol] = Object.getOwnPropertySymbols(globalThis).filter(({ description }) => description === "JEST_STATE_SYMBOL");
   globalThis[symbol].currentlyRunningTest = null;
-  assert.equal(new TestTime().patience().isCut, false);
+  assert.equal(new TestTime().timeLimit().isCut, false);
 });
 
 test("in Mocha a wait ends before the test or the hook in which it may be", (t) => {
@@ -76,13 +76,13 @@ test("in Mocha a wait ends before the test or the hook in which it may be", (t) 
   const parent = { ctx: { runnable: () => undefined } };
   const currentTest = { timeout: () => 2000, parent };
   mochaHooks.beforeEach.call({ currentTest });
-  assert.deepEqual(new TestTime().patience(), { timeoutMs: 1000, isCut: true });
+  assert.deepEqual(new TestTime().timeLimit(), { timeoutMs: 1000, isCut: true });
   parent.ctx.runnable = () => ({ timeout: () => 20_000 });
-  assert.deepEqual(new TestTime().patience(), { timeoutMs: 18_000, isCut: true });
+  assert.deepEqual(new TestTime().timeLimit(), { timeoutMs: 18_000, isCut: true });
   parent.ctx.runnable = () => ({ timeout: () => 0 }); // in Mocha, this means no limit
-  assert.equal(new TestTime().patience().isCut, false);
+  assert.equal(new TestTime().timeLimit().isCut, false);
   mochaHooks.afterEach();
-  assert.equal(new TestTime().patience().isCut, false);
+  assert.equal(new TestTime().timeLimit().isCut, false);
 });
 
 test("withInbox asks Mocha's context and Jest for the limit of the test", async (t) => {

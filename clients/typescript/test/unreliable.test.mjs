@@ -145,8 +145,8 @@ for (const [what, answer, kind, text] of [
 test("an answer has bounds, in octets and in time", async () => {
   await served([json("x".repeat(1000)), () => undefined], async (_, { url }) => {
     const http = new Http(url);
-    await assert.rejects(http.ask({ method: "GET", path: "x", maxBytes: 100 }), /sent more than 100 octets$/);
-    await assert.rejects(http.ask({ method: "GET", path: "x", readMs: 500 }), /no response within 0\.5 s$/);
+    await assert.rejects(http.request({ method: "GET", path: "x", maxBytes: 100 }), /sent more than 100 octets$/);
+    await assert.rejects(http.request({ method: "GET", path: "x", readMs: 500 }), /no response within 0\.5 s$/);
   });
 });
 
