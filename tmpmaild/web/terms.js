@@ -12,22 +12,22 @@ const HAS = {
   attachment: ({ attachments }) => attachments.some(({ inline }) => !inline),
 };
 
-const fold = (text) => text.normalize("NFKD").replaceAll(ACCENTS, "").toLowerCase().replaceAll(/[ßłøđæœı]/g, (one) => LETTERS[one]);
+const plainLetters = (text) => text.normalize("NFKD").replaceAll(ACCENTS, "").toLowerCase().replaceAll(/[ßłøđæœı]/g, (one) => LETTERS[one]);
 
 // Return a search's terms, each `{ field, given, text }`, where `text` is `given` in lower case without accents.
 export const termsOf = (query) =>
   [...query.replace(UNFINISHED, "").matchAll(TERM)].map(([, field = "", quoted, word]) => {
     const given = quoted ?? word;
-    return { field: field.toLowerCase(), given, text: fold(given) };
+    return { field: field.toLowerCase(), given, text: plainLetters(given) };
   });
 
-const texts = new WeakMap(); // folded texts by message
+const texts = new WeakMap(); // texts without accents by message
 function textsOf(message) {
   if (!texts.has(message)) {
     const { from, from_name, to, recipients = [], subject, body, codes } = message;
-    const [sender, about, all] = [`${from_name} ${from}`, subject, recipients.join("\n")].map(fold);
-    const words = [sender, about, all, fold(body), ...codes.map(({ value }) => fold(value))].join("\n");
-    texts.set(message, { from: sender, to: all || fold(to), subject: about, "": words });
+    const [sender, about, all] = [`${from_name} ${from}`, subject, recipients.join("\n")].map(plainLetters);
+    const words = [sender, about, all, plainLetters(body), ...codes.map(({ value }) => plainLetters(value))].join("\n");
+    texts.set(message, { from: sender, to: all || plainLetters(to), subject: about, "": words });
   }
   return texts.get(message);
 }
