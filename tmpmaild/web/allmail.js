@@ -5,7 +5,7 @@ import { ApiError } from "./api.js";
 import { get, set } from "./browser.js";
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
-import { fold } from "./recipients.js";
+import { comparable } from "./recipients.js";
 import { SCOPE } from "./store.js";
 
 // Represents all messages where the code expects an inbox.
@@ -19,7 +19,7 @@ const SETTLED_MS = 2000;
 const BEYOND = "~"; // sorts after every id
 
 // Return the recipients of a message, without duplicates.
-const recipientsOf = ({ recipients, to }) => [...new Map((recipients ?? [to]).map((one) => [fold(one), one])).values()];
+const recipientsOf = ({ recipients, to }) => [...new Map((recipients ?? [to]).map((one) => [comparable(one), one])).values()];
 
 function storedSeen() {
   try {
@@ -43,7 +43,7 @@ export class AllMail {
   #loading = new Map(); // by recipient
   #single; // a message that was requested by its id
   #total = 0;
-  #counts = new Map(); // by folded recipient: { address, n }
+  #counts = new Map(); // by comparable recipient: { address, n }
   #hidden = new Map(); // by id: messages that the reader has deleted but the server has not deleted yet
   #hiddenAll; // the state before the reader deleted everything
   #dropped = new Set(); // ids of messages that the server has deleted but the page does not know about yet
@@ -93,7 +93,7 @@ export class AllMail {
 
   // The number of all messages, or of the messages to one recipient.
   total(to = "") {
-    return to ? (this.#counts.get(fold(to))?.n ?? 0) : Math.max(this.#total, this.messages.length);
+    return to ? (this.#counts.get(comparable(to))?.n ?? 0) : Math.max(this.#total, this.messages.length);
   }
 
   // The recipients, each `{ address, n }`.
@@ -278,7 +278,7 @@ export class AllMail {
     this.#events += 1;
     this.#total = Math.max(0, this.#total + by * messages.length);
     for (const address of messages.flatMap(recipientsOf)) {
-      const key = fold(address);
+      const key = comparable(address);
       const n = (this.#counts.get(key)?.n ?? 0) + by;
       if (n > 0) this.#counts.set(key, { address: this.#counts.get(key)?.address ?? address, n });
       else this.#counts.delete(key);
@@ -292,7 +292,7 @@ export class AllMail {
     if (asked !== this.#events) return this.#countSoon(); // the response may be outdated
     if (this.#hidden.size > 0 || this.#hiddenAll) return;
     this.#total = message_count;
-    this.#counts = new Map(recipients.map(({ address, message_count: n }) => [fold(address), { address, n }]));
+    this.#counts = new Map(recipients.map(({ address, message_count: n }) => [comparable(address), { address, n }]));
     this.#on.changed();
   }
 

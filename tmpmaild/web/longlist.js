@@ -2,7 +2,7 @@
 // reaches the end of the list.
 
 import { List } from "./list.js";
-import { fold } from "./recipients.js";
+import { comparable } from "./recipients.js";
 import { askedWords } from "./search.js";
 import { t } from "./words.js";
 
@@ -14,8 +14,8 @@ const TYPING_MS = 300;
 const ASKED_FIELDS = ["from", "subject"]; // the search fields for which the API has a parameter of the same name
 
 const toRecipient = (address) => {
-  const wanted = fold(address);
-  return ({ recipients, to }) => (recipients ?? [to]).some((one) => fold(one) === wanted);
+  const wanted = comparable(address);
+  return ({ recipients, to }) => (recipients ?? [to]).some((one) => comparable(one) === wanted);
 };
 
 // `mail` is an AllMail. In addition to the `actions` of a List, it requires turned(), which is called when different

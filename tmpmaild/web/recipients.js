@@ -15,7 +15,7 @@ const AFTER_ADDRESS = /^(?:$|[\s>,;)"])/;
 const isAscii = (text) => /^[\0-\x7f]*$/.test(text);
 
 // Return the form in which recipients are compared, as on the server: lower case, with A-labels in the domain.
-export function fold(address) {
+export function comparable(address) {
   const [at, lower] = [address.lastIndexOf("@") + 1, address.toLowerCase()];
   if (at === 0 || isAscii(address.slice(at))) return lower;
   const domain = URL.canParse(`http://${address.slice(at)}`) ? new URL(`http://${address.slice(at)}`).hostname : "";
@@ -86,7 +86,7 @@ export function recipientChooser(element, choose) {
   }
 
   function row(address, label, n) {
-    const about = { "aria-current": String(fold(address) === fold(last.chosen)), title: label, click: () => pick(address) };
+    const about = { "aria-current": String(comparable(address) === comparable(last.chosen)), title: label, click: () => pick(address) };
     return h("button.recipient", about, said("span", label), h("span.soft.small", String(n)));
   }
 
@@ -117,7 +117,7 @@ export function recipientChooser(element, choose) {
     last = { recipients, chosen, total };
     element.hidden = false;
     input.hidden = recipients.length < FIND_FROM;
-    const n = chosen ? recipients.find(({ address }) => fold(address) === fold(chosen))?.n ?? 0 : total;
+    const n = chosen ? recipients.find(({ address }) => comparable(address) === comparable(chosen))?.n ?? 0 : total;
     head.replaceChildren(said("span", chosen ? shortOf(chosen) : t("all-recipients")), h("span.soft.small", String(n)), icon("down"));
     drawRows();
   };
