@@ -2,7 +2,7 @@
 // pages nor the network.
 
 const LIKELY = 0.3; // the minimum confidence for a link to follow, as in the web inbox
-const MOST_HREF_CHARACTERS = 4096;
+const MAX_HREF_CHARACTERS = 4096;
 const HOST_CHARACTERS = 40;
 const CODE = /^[\p{L}\p{N}-]{3,32}$/u;
 const HIDING = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
@@ -32,7 +32,7 @@ export function isSameSite(one, other) {
 // Return the stored parts of a message: `id`, `from`, `subject`, and `code` and `href` if it has them.
 export function mailOf({ id, from = "", from_name = "", subject = "", codes = [], links = [] }) {
   const code = plain(codes[0]?.value ?? "");
-  const link = links.find(({ href, confidence }) => confidence >= LIKELY && href.length <= MOST_HREF_CHARACTERS && hostOf(href));
+  const link = links.find(({ href, confidence }) => confidence >= LIKELY && href.length <= MAX_HREF_CHARACTERS && hostOf(href));
   return {
     id: String(id),
     from: plain(from_name || from).slice(0, 100),

@@ -8,7 +8,7 @@ import { forget, inboxes, setNotice, getNotice, update } from "./state.js";
 
 const ALARM = "follow";
 const ALARM_MINUTES = 0.5; // the shortest period that browsers allow
-const MOST_INBOXES = 20; // per stream
+const MAX_INBOXES = 20; // per stream
 const FIRST_OCTET_MS = 10_000;
 const SILENCE_MS = 25_000; // the server sends a heartbeat every 8 s
 const WAIT_SECONDS = 20;
@@ -54,7 +54,7 @@ export const isOurs = ({ name }) => name === ALARM;
 
 async function run() {
   for (;;) {
-    const wanted = (await inboxes()).slice(0, MOST_INBOXES);
+    const wanted = (await inboxes()).slice(0, MAX_INBOXES);
     if (wanted.length === 0) return chrome.alarms.clear(ALARM);
     if (!(await chrome.alarms.get(ALARM))) await chrome.alarms.create(ALARM, { periodInMinutes: ALARM_MINUTES });
     step = new AbortController();

@@ -2,15 +2,15 @@
 // fills in the chosen fields. Reads no values from the page, adds no event listeners, and leaves nothing behind.
 
 globalThis.tmpmaildPage ??= (() => {
-  const MOST_FIELDS = 300;
-  const MOST_LABEL_CHARACTERS = 200;
+  const MAX_FIELDS = 300;
+  const MAX_LABEL_CHARACTERS = 200;
   let found = []; // the fields found by the last `look`
 
   // Return all fields, including those in open shadow trees.
   function fieldsIn(root) {
     const list = [];
     for (const element of root.querySelectorAll("*")) {
-      if (list.length >= MOST_FIELDS) break;
+      if (list.length >= MAX_FIELDS) break;
       if (element instanceof HTMLInputElement) list.push(element);
       else if (element.shadowRoot) list.push(...fieldsIn(element.shadowRoot));
     }
@@ -47,10 +47,10 @@ globalThis.tmpmaildPage ??= (() => {
     const said = [...labels, element.getAttribute("aria-label"), element.placeholder, element.title];
     return {
       type: element.type,
-      name: `${element.name} ${element.id}`.slice(0, MOST_LABEL_CHARACTERS),
-      label: said.filter(Boolean).join(" ").slice(0, MOST_LABEL_CHARACTERS),
+      name: `${element.name} ${element.id}`.slice(0, MAX_LABEL_CHARACTERS),
+      label: said.filter(Boolean).join(" ").slice(0, MAX_LABEL_CHARACTERS),
       // In Firefox, the `autocomplete` property omits some values.
-      autocomplete: (element.getAttribute("autocomplete") ?? "").slice(0, MOST_LABEL_CHARACTERS),
+      autocomplete: (element.getAttribute("autocomplete") ?? "").slice(0, MAX_LABEL_CHARACTERS),
       maxLength: element.maxLength,
       form: forms.indexOf(element.form),
       isFocused: element === focused,

@@ -241,13 +241,13 @@ async def test_changes_in_one_tab_reach_the_others(tab, open_tab, daemon, inbox)
     second = await (await open_tab()).follow(daemon, inbox)
     await second.until_state("live")
     address = inbox.address
-    await second.ask(f"app.live.tell({{ address: '{address}', deleted: 'msg_1' }})")
-    await tab.ask(f"app.live.tell({{ address: '{address}', extended: '2026-11-21T05:00:00.000Z' }})")
+    await second.ask(f"app.live.broadcast({{ address: '{address}', deleted: 'msg_1' }})")
+    await tab.ask(f"app.live.broadcast({{ address: '{address}', extended: '2026-11-21T05:00:00.000Z' }})")
     await tab.until("told.length === 1")
     await second.until("told.length === 1")
     assert await tab.ask("app.told") == [["deleted", "msg_1"]]
     assert await second.ask("app.told") == [["extended", "2026-11-21T05:00:00.000Z"]]
-    await second.ask(f"app.live.tell({{ address: '{address}', gone: 'deleted' }})")
+    await second.ask(f"app.live.broadcast({{ address: '{address}', gone: 'deleted' }})")
     await tab.until("told.length === 2")
     assert (await tab.ask("app.told"))[-1] == ["gone", "deleted"]
 

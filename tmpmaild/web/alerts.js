@@ -28,7 +28,7 @@ export function announce(text) {
 }
 
 // Clear announcements and notifications, which may be about messages that no longer exist.
-export function hush() {
+export function clearAnnouncements() {
   announce("");
   closeNotifications();
 }
@@ -47,7 +47,7 @@ function expire(place) {
 }
 
 // Announce new messages; `open(message)` shows a message.
-export function tellOf(messages, open) {
+export function announceMessages(messages, open) {
   const message = messages.at(-1);
   const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
   const said = t(code ? "new-code" : "new-mail", { from, subject, code });

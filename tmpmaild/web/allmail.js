@@ -12,7 +12,7 @@ import { SCOPE } from "./store.js";
 export const ALL = { address: "" };
 
 const SEEN = `${SCOPE}:all-seen`;
-const MOST_SEEN = 5000; // the maximum number of ids to store
+const MAX_SEEN = 5000; // the maximum number of ids to store
 const PAGE_MESSAGES = 100;
 const TOGETHER_MS = 50; // deleting many messages causes many separate events
 const SETTLED_MS = 2000;
@@ -55,7 +55,7 @@ export class AllMail {
     const { upTo, ids } = storedSeen();
     [this.#api, this.#on, this.#mailbox, this.#seenUpTo] = [api, on, new Mailbox(ids), upTo];
     const line = {
-      events: ([{ after }], signal) => api.ask(`events${after ? `?after=${after}` : ""}`, { signal }),
+      events: ([{ after }], signal) => api.request(`events${after ? `?after=${after}` : ""}`, { signal }),
       messages: (_, query, signal) => api.messages(ALL, query, signal),
       msUntilLeft: (wanted) => api.msUntilLeft(wanted),
     };
@@ -137,14 +137,14 @@ export class AllMail {
     const fresh = ids.filter((id) => !this.isSeen(id));
     if (fresh.length === 0) return;
     this.#takeSeen(fresh);
-    this.#live.tell({ seen: fresh });
+    this.#live.broadcast({ seen: fresh });
   }
 
   // Mark all messages as read, including messages that are not loaded.
   seeAll() {
     const id = this.messages[0]?.id ?? "";
     this.#takeSeenUpTo(id);
-    this.#live.tell({ seenUpTo: id });
+    this.#live.broadcast({ seenUpTo: id });
   }
 
   // Remove messages from the page before the server deletes them, and return the loaded messages among them.
@@ -208,9 +208,9 @@ export class AllMail {
 
   // Return a page's messages, and the query and the first id of the next page.
   async #page(query) {
-    const answer = await this.#api.ask(`messages${query}`);
-    const { messages } = await answer.json().catch(() => Promise.reject(new ApiError(0)));
-    const link = /<([^>]+)>/.exec(answer.headers.get("Link"))?.[1];
+    const response = await this.#api.request(`messages${query}`);
+    const { messages } = await response.json().catch(() => Promise.reject(new ApiError(0)));
+    const link = /<([^>]+)>/.exec(response.headers.get("Link"))?.[1];
     const next = link ? new URL(link, document.baseURI).search : "";
     return { messages, next, from: next && (new URLSearchParams(next).get("before") ?? "") };
   }
@@ -245,7 +245,7 @@ export class AllMail {
 
   #storeSeen() {
     const ids = this.#mailbox.seen.filter((id) => id > this.#seenUpTo).sort();
-    set(SEEN, JSON.stringify({ upTo: this.#seenUpTo, ids: ids.slice(-MOST_SEEN) }));
+    set(SEEN, JSON.stringify({ upTo: this.#seenUpTo, ids: ids.slice(-MAX_SEEN) }));
   }
 
   #judge(found) {

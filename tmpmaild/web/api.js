@@ -70,7 +70,7 @@ export class Api {
 
   // If `keepalive` is set, the request continues after the page is closed.
   deleteAddress(inbox, options) {
-    return this.ask(pathOf(inbox), { inbox, method: "DELETE", ...options });
+    return this.request(pathOf(inbox), { inbox, method: "DELETE", ...options });
   }
 
   // Return `domains` (the first is the default), and the `lifetime_seconds` and `max_lifetime_seconds` of new
@@ -106,7 +106,7 @@ export class Api {
 
   // Return the response with the source of a message, which may be large.
   source(inbox, id) {
-    return this.ask(`${pathOf(inbox)}/messages/${id}/raw`, { inbox });
+    return this.request(`${pathOf(inbox)}/messages/${id}/raw`, { inbox });
   }
 
   // Return the shell command that reads a message.
@@ -123,23 +123,23 @@ export class Api {
   // Return the open response with the event stream; each inbox has a property `after`, the id of its last known
   // message.
   events(inboxes, signal) {
-    return this.ask("events", { method: "POST", json: { inboxes }, signal });
+    return this.request("events", { method: "POST", json: { inboxes }, signal });
   }
 
   // Return the response to a request. Throws ApiError, or the abort reason of `signal`.
-  async ask(path, { inbox, method = "GET", headers = {}, json, signal, keepalive } = {}) {
+  async request(path, { inbox, method = "GET", headers = {}, json, signal, keepalive } = {}) {
     const sent = new Headers(headers);
     if (inbox?.token) sent.set("Authorization", `Bearer ${inbox.token}`);
     if (json) sent.set("Content-Type", "application/json");
     const request = { method, headers: sent, body: json && JSON.stringify(json), signal, keepalive, credentials: "omit", cache: "no-store" };
-    const answer = await fetch(new URL(path, this.#base), request).catch((error) => {
+    const response = await fetch(new URL(path, this.#base), request).catch((error) => {
       throw signal?.aborted ? error : new ApiError(0);
     });
-    this.#note(answer.headers);
-    if (answer.ok) return answer;
-    const problem = await answer.json().catch(() => ({}));
-    const retryAfterSeconds = Number(answer.headers.get("Retry-After"));
-    throw new ApiError(answer.status, problem, { retryAfterSeconds, quota: quotaOf(answer.headers) });
+    this.#note(response.headers);
+    if (response.ok) return response;
+    const problem = await response.json().catch(() => ({}));
+    const retryAfterSeconds = Number(response.headers.get("Retry-After"));
+    throw new ApiError(response.status, problem, { retryAfterSeconds, quota: quotaOf(response.headers) });
   }
 
   // Return a response's parsed JSON.
@@ -149,8 +149,8 @@ export class Api {
 
   // Return the response body; an incomplete body is treated as no response.
   async #read(kind, path, options) {
-    const answer = await this.ask(path, options);
-    return answer[kind]().catch(() => {
+    const response = await this.request(path, options);
+    return response[kind]().catch(() => {
       throw new ApiError(0);
     });
   }

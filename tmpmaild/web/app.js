@@ -1,7 +1,7 @@
 // The entry point: creates the parts of the page and connects them.
 
 import { Actions } from "./actions.js";
-import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
+import { announce, clearAnnouncements, showCount, announceMessages, toast } from "./alerts.js";
 import { Api, later } from "./api.js";
 import { arrivals } from "./arrived.js";
 import { attempt, copyText, wordsOf } from "./attempts.js";
@@ -31,7 +31,7 @@ const link = takeLink(); // runs first, because a token must not stay in the add
 const RETRY_SECONDS = 5;
 let retrying;
 let shownMs; // the time at which the inbox was first shown, according to the server's clock
-let told = ""; // a sentence about an inbox that expired while the page was closed, shown with its replacement
+let endNotice = ""; // a sentence about an inbox that expired while the page was closed, shown with its replacement
 let latest; // identifies the latest request for an inbox; responses to earlier requests are ignored
 
 const api = new Api(new URL("api/v1/", document.baseURI));
@@ -110,7 +110,7 @@ function stopOpening() {
 function onShown(inbox) {
   stopOpening();
   shownMs = api.now();
-  [card.notice, told] = [told, ""];
+  [card.notice, endNotice] = [endNotice, ""];
   announce(card.notice);
   onExtended(inbox);
   list.add(inboxes.mailbox.messages.toReversed(), inboxes.mailbox.isSeen);
@@ -120,7 +120,7 @@ function onShown(inbox) {
 // The message that is open when its inbox expires stays in this tab until the reader closes it.
 function onLeft(reason) {
   stopOpening();
-  hush();
+  clearAnnouncements();
   incoming.clear();
   arrived.clear();
   endChoosing();
@@ -139,7 +139,7 @@ function onMessages(added, news) {
   if (reading.id) incoming.add(news);
   for (const row of list.rowsOf(news)) row.classList.add("fresh");
   arrived.add(list.rowsOf(news.filter(({ received_at }) => Date.parse(received_at) > shownMs)));
-  tellOf(news, read);
+  announceMessages(news, read);
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
 }
 
@@ -151,7 +151,7 @@ function onJudged(message) {
 function onElsewhere(news) {
   endWelcome();
   if (reading.id) incoming.add(news);
-  tellOf(news, read);
+  announceMessages(news, read);
 }
 
 // Return the inbox of a message, unless that inbox is shown.
@@ -170,7 +170,7 @@ function read(message) {
 function onDeleted(id) {
   removals.forget(inboxes.inbox.address, id);
   if (reading.id === id) reading.leave();
-  hush();
+  clearAnnouncements();
   onSeen(id);
   list.remove(id);
   if (list.isChoosing) list.onChoice();
@@ -255,7 +255,7 @@ async function openInbox(wanted) {
   try {
     const found = await inTurn("tmpmaild:begin", () => inboxes.find(wanted)); // tabs opened together share an inbox
     if (turn !== latest) return;
-    if (ended) told = endOf(ended, !wanted && !known.includes(found.address));
+    if (ended) endNotice = endOf(ended, !wanted && !known.includes(found.address));
     ended = undefined;
     inboxes.show(found);
   } catch (error) {

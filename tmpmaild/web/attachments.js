@@ -116,7 +116,7 @@ export class Attachments {
     const { saveAll } = await later("saving");
     const { subject, received_at } = this.#message;
     const files = this.#listed.map((one) => ({ name: fileNameOf(one), load: () => this.#blobOf(one), isHere: this.#blobs.has(one.index) }));
-    const tell = (text) => (this.#progress.textContent = text);
-    return saveAll(files, plain(subject), new Date(received_at), { api: this.#api, signal: this.#closing.signal, tell });
+    const onProgress = (text) => (this.#progress.textContent = text);
+    return saveAll(files, plain(subject), new Date(received_at), { api: this.#api, signal: this.#closing.signal, onProgress });
   }
 }

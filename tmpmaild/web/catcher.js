@@ -1,6 +1,6 @@
 // The entry point of a catcher's page for all messages: creates the parts and connects them.
 
-import { hush, showCount, tellOf, toast } from "./alerts.js";
+import { clearAnnouncements, showCount, announceMessages, toast } from "./alerts.js";
 import { ALL, AllMail } from "./allmail.js";
 import { Api, later } from "./api.js";
 import { arrivals } from "./arrived.js";
@@ -21,7 +21,7 @@ import { Removals } from "./undo.js";
 import { t, translate } from "./words.js";
 
 const RESTART_MS = 5000;
-const MOST_STEPS = 40; // browsers keep at most 50 entries
+const MAX_STEPS = 40; // browsers keep at most 50 entries
 const NOTICED = "tmpmaild:noticed-public";
 const { smtp, public: isPublic } = document.documentElement.dataset;
 
@@ -39,7 +39,7 @@ const steps = historySteps({
   },
   entries() {
     const n = history.state?.steps;
-    if (n > 0 && n < MOST_STEPS) return n;
+    if (n > 0 && n < MAX_STEPS) return n;
     if (idOf()) history.pushState(null, "", placeOf(""));
     return 0;
   },
@@ -137,7 +137,7 @@ function onMessages(added, fresh) {
   const rows = list.rowsOf(fresh);
   for (const row of rows) row.classList.add("fresh");
   arrived.add(rows);
-  tellOf(fresh, read);
+  announceMessages(fresh, read);
 }
 
 function onJudged(message) {
@@ -149,7 +149,7 @@ function onDeleted(ids) {
   const isOpen = ids.includes(reading.id);
   if (isOpen && !isRemoving) toast(t("error-message-not-found"));
   if (isOpen) reading.leave();
-  hush();
+  clearAnnouncements();
   for (const id of ids) removals.forget(ALL.address, id);
   forgetNews(ids);
   list.refresh();

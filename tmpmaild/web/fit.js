@@ -1,10 +1,10 @@
 // Fits a message to its frame: the width (measured rather than derived from styles), the height, and the colour below
 // the message.
 
-const MOST_PX = 30_000;
-const MOST_CHANGES = 30; // without this limit, a message that always outgrows its frame would be resized forever
-const MOST_ELEMENTS = 4000; // the maximum number of elements to measure
-const MOST_TURNS = 4; // scaling is repeated, because elements as wide as the frame grow when the message is scaled down
+const MAX_PX = 30_000;
+const MAX_CHANGES = 30; // without this limit, a message that always outgrows its frame would be resized forever
+const MAX_ELEMENTS = 4000; // the maximum number of elements to measure
+const MAX_TURNS = 4; // scaling is repeated, because elements as wide as the frame grow when the message is scaled down
 const SMALLEST = 0.25;
 const LEGIBLE = 0.5; // below this scale, preformatted lines are wrapped
 const CLIPS_FROM_PX = 100; // narrower elements are assumed to hide their text intentionally
@@ -15,7 +15,7 @@ const PAPER_PX = 680; // A4 with margins of 15 mm
 // Return the original width of a message, from its leftmost to its rightmost point.
 function widthOf({ documentElement: root, body }) {
   let [left, right] = [0, root.scrollWidth];
-  for (const element of [...body.getElementsByTagName("*")].slice(0, MOST_ELEMENTS)) {
+  for (const element of [...body.getElementsByTagName("*")].slice(0, MAX_ELEMENTS)) {
     const box = element.getBoundingClientRect();
     if (box.width === 0 || box.height === 0 || box.right < 0) continue;
     left = Math.min(left, box.left);
@@ -44,7 +44,7 @@ function fitWidth(page) {
   if (room === 0 || size === 1) return size;
   size = Math.max(SMALLEST, size);
   scale(page, size);
-  for (let turn = 1; turn < MOST_TURNS && size > SMALLEST && root.scrollWidth > room; turn++) {
+  for (let turn = 1; turn < MAX_TURNS && size > SMALLEST && root.scrollWidth > room; turn++) {
     size = Math.max(SMALLEST, size * room / root.scrollWidth);
     scale(page, size);
   }
@@ -69,9 +69,9 @@ function paintGround({ documentElement: root, body, defaultView }) {
 const lastIn = (element, width) =>
   [...element.children].findLast((one) => one.offsetHeight > 0 && one.getBoundingClientRect().width >= width - MARGINS_PX);
 
-// Keep a message fitted to its frame. `told(size)` is called with each new scale, and `isWhole()` returns whether the
+// Keep a message fitted to its frame. `onScale(size)` is called with each new scale, and `isWhole()` returns whether the
 // reader has chosen the original size. Returns a function that fits the message again, or to paper before it is printed.
-export function fit(frame, { isWhole, told }) {
+export function fit(frame, { isWhole, onScale }) {
   const page = frame.contentDocument;
   const { documentElement: root } = page;
   let [outer, inner, changes] = [];
@@ -80,7 +80,7 @@ export function fit(frame, { isWhole, told }) {
   function fitHeight() {
     const { scrollHeight, clientHeight, offsetHeight } = root;
     const height = scrollHeight > clientHeight ? scrollHeight : offsetHeight;
-    frame.style.setProperty("--height", `${Math.min(MOST_PX, height)}px`);
+    frame.style.setProperty("--height", `${Math.min(MAX_PX, height)}px`);
     paintGround(page);
   }
 
@@ -95,7 +95,7 @@ export function fit(frame, { isWhole, told }) {
     if (!frame.isConnected) return;
     if (isPrinting) return fitToPaper();
     inner = root.clientWidth;
-    told(fitWidth(page));
+    onScale(fitWidth(page));
     if (isWhole()) scale(page, 1);
     fitHeight();
   }
@@ -103,7 +103,7 @@ export function fit(frame, { isWhole, told }) {
   new ResizeObserver(() => {
     if (!frame.isConnected) return;
     if (frame.offsetWidth !== outer) [outer, changes] = [frame.offsetWidth, 0];
-    if (changes++ < MOST_CHANGES) root.clientWidth === inner ? fitHeight() : fitAll();
+    if (changes++ < MAX_CHANGES) root.clientWidth === inner ? fitHeight() : fitAll();
   }).observe(root);
   page.addEventListener("load", () => fitAll(), true); // an image has finished loading
   return fitAll;

@@ -42,7 +42,7 @@ export class EventStreamParser {
 
 const parse = (block) => Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
 
-// Calls `tell` with `{ address, … }` and `messages`, `about`, `verdict`, `deleted`, `extended` or `gone`; with
+// Calls `onEvent` with `{ address, … }` and `messages`, `about`, `verdict`, `deleted`, `extended` or `gone`; with
 // `{ state }`; and with `{}` as a heartbeat.
 export class Following {
   #given;
@@ -59,7 +59,7 @@ export class Following {
   #timer;
   #changing;
 
-  // `given` contains `api`, `tell`, `timings`, and `inboxes()`, which returns `{ address, token, after }` for each
+  // `given` contains `api`, `onEvent`, `timings`, and `inboxes()`, which returns `{ address, token, after }` for each
   // inbox, the most important inbox first; `after` is the id of the inbox's newest message.
   constructor(given) {
     this.#given = given;
@@ -144,13 +144,13 @@ export class Following {
     const { name, retryAtMs } = this.#state;
     if (!name || retryAtMs) this.#enter(name || "connecting");
     const waits = this.#waits;
-    const failure = await (waits ? this.#ask() : this.#stream()).catch((error) => error);
+    const failure = await (waits ? this.#poll() : this.#stream()).catch((error) => error);
     const { reason } = this.#step.signal;
     if (!failure || this.#isOver) return;
     if (reason === CHANGED && !waits) this.#silences = Math.max(0, this.#silences - 1); // aborted early
     if (reason === CHANGED) return;
     if (waits ? !failure.status : reason !== TOO_LONG) this.#silences = 0;
-    await this.#bear(failure);
+    await this.#backOff(failure);
   }
 
   // Read the stream to its end. Return undefined if no more events will follow, otherwise the failure.
@@ -174,7 +174,7 @@ export class Following {
 
   // Wait for mail in the first inbox, or check one of the other inboxes in turn. Until the server is known to respond,
   // the request returns immediately.
-  async #ask() {
+  async #poll() {
     const { api, timings } = this.#given;
     const [first, ...others] = this.#wanted;
     const isLook = this.#isLive && others.length > 0 && !this.#looked && api.msUntilLeft(SPARE_REQUESTS + 2) <= 0;
@@ -197,7 +197,7 @@ export class Following {
       if (one.gone) this.#ended.set(one.address, this.#covered.get(one.address));
       if (one.gone || one.limited) this.#covered.delete(one.address);
       if (one.limited) this.#changeLater();
-      else if (!this.#isOver) this.#given.tell(one);
+      else if (!this.#isOver) this.#given.onEvent(one);
     }
   }
 
@@ -207,7 +207,7 @@ export class Following {
     this.#changing = setTimeout(() => this.change(), Math.max(1000, this.#given.api.msUntilLeft(2)));
   }
 
-  async #bear({ status, retryAfterSeconds }) {
+  async #backOff({ status, retryAfterSeconds }) {
     const { pausesMs } = this.#given.timings;
     const ownMs = pausesMs[Math.min(this.#failures++, pausesMs.length - 1)] * (0.8 + 0.4 * Math.random());
     const advisedMs = 1000 * (retryAfterSeconds || 0);
@@ -223,7 +223,7 @@ export class Following {
   // `retryAtMs` is a time on this machine's clock; it is undefined while connecting.
   #enter(name, retryAtMs) {
     this.#state = { name, retryAtMs };
-    this.#given.tell({ state: this.#state });
+    this.#given.onEvent({ state: this.#state });
   }
 
   #begin(ms) {
@@ -254,10 +254,10 @@ function newsOf(events) {
   const news = [];
   for (const { event, data } of events) {
     const { address, ...value } = JSON.parse(data);
-    const told = MEANINGS[event]?.(value);
+    const report = MEANINGS[event]?.(value);
     const last = news.at(-1);
-    if (told?.messages && last?.messages && last.address === address) last.messages.push(value);
-    else if (told) news.push({ address, ...told });
+    if (report?.messages && last?.messages && last.address === address) last.messages.push(value);
+    else if (report) news.push({ address, ...report });
   }
   return news;
 }

@@ -24,7 +24,7 @@ export class Inboxes {
   constructor(api, on) {
     this.#api = api;
     this.#on = on;
-    const to = (act) => (told, address) => this.#with(address, (entry) => act(entry, told));
+    const to = (act) => (value, address) => this.#with(address, (entry) => act(entry, value));
     const handlers = {
       messages: (messages, address) => this.#arrive(messages, address),
       about: (about, address) => (this.#learn(about, address), this.#compare(about.message_count, address)),
@@ -112,7 +112,7 @@ export class Inboxes {
   deleted({ address }) {
     forget(address);
     this.#away.delete(address);
-    this.#live.tell({ address, gone: "deleted" });
+    this.#live.broadcast({ address, gone: "deleted" });
     this.sync();
   }
 
@@ -124,7 +124,7 @@ export class Inboxes {
   // Apply this tab's action on an inbox, `{ deleted }`, `{ extended }` or `{ gone }`, and notify the other tabs.
   did({ address }, event) {
     if (!this.#entries.has(address)) return;
-    this.#live.tell({ address, ...event });
+    this.#live.broadcast({ address, ...event });
     if (event.extended) this.#learn({ expires_at: event.extended }, address);
     this.#with(address, (entry) => event.deleted && this.#drop(entry, event.deleted));
     this.#with(address, (entry) => event.gone && this.#end(entry, event.gone));
@@ -152,7 +152,7 @@ export class Inboxes {
     fresh.forEach(mailbox.see);
     update(inbox.address, { seen: mailbox.seen });
     for (const id of fresh) {
-      this.#live.tell({ address: inbox.address, seen: id });
+      this.#live.broadcast({ address: inbox.address, seen: id });
       this.#on.seen(id);
     }
     this.#on.changed();

@@ -59,7 +59,7 @@ export class Live {
   // Retry now ("retry"), or request messages even though the stream works ("look").
   order(what) {
     this.#following?.[what]();
-    if (!this.#leads) this.tell({ order: what });
+    if (!this.#leads) this.broadcast({ order: what });
   }
 
   // Call this when the browser's inboxes or their order have changed; each tab must call it separately.
@@ -69,7 +69,7 @@ export class Live {
   }
 
   // Notify the other tabs of this tab's action: `{ address, … }` with `seen`, `deleted`, `extended` or `gone`.
-  tell(event) {
+  broadcast(event) {
     this.#channel?.postMessage(event);
   }
 
@@ -90,7 +90,7 @@ export class Live {
   #greet() {
     if (!this.#channel || this.#leads) return;
     const positions = Object.fromEntries(this.#given.inboxes().map(({ address, messages }) => [address, messages[0]?.id]));
-    this.tell({ hello: this.#tab, positions });
+    this.broadcast({ hello: this.#tab, positions });
     this.#expectSign(this.#timings.helloMs);
   }
 
@@ -113,9 +113,9 @@ export class Live {
   #welcome({ hello, positions }) {
     for (const { address, messages, expiresAt } of this.#given.inboxes()) {
       const news = messages.filter(({ id }) => id > (positions[address] ?? "")).reverse();
-      this.tell({ to: hello, address, extended: expiresAt, ...(news.length && { messages: news }) });
+      this.broadcast({ to: hello, address, extended: expiresAt, ...(news.length && { messages: news }) });
     }
-    this.tell({ to: hello, state: this.#state });
+    this.broadcast({ to: hello, state: this.#state });
   }
 
   #lead(signal) {
@@ -127,20 +127,20 @@ export class Live {
   #follow() {
     const inboxes = () =>
       this.#given.inboxes().map(({ address, token, messages }) => ({ address, token, after: messages[0]?.id }));
-    this.#following = new Following({ api: this.#given.api, inboxes, tell: (event) => this.#spread(event), timings: this.#timings });
+    this.#following = new Following({ api: this.#given.api, inboxes, onEvent: (event) => this.#spread(event), timings: this.#timings });
     return this.#following.run();
   }
 
   #spread(event) {
-    this.tell(event);
+    this.broadcast(event);
     this.#take(event);
   }
 
   #take(event) {
     this.#state = event.state ?? this.#state;
-    for (const [name, told] of Object.entries(event)) {
+    for (const [name, value] of Object.entries(event)) {
       try {
-        if (told !== undefined) this.#given.on[name]?.(told, event.address);
+        if (value !== undefined) this.#given.on[name]?.(value, event.address);
       } catch (error) {
         reportError(error); // an error in the page must not affect the connection
       }

@@ -7,7 +7,7 @@ import { askedWords } from "./search.js";
 import { t } from "./words.js";
 
 const ROWS_STEP = 100;
-const MOST_ROWS = 500; // the number of rows on a page of the list
+const MAX_ROWS = 500; // the number of rows on a page of the list
 const NEAR_END = 20; // the distance from the last row at which more messages are loaded
 const RETRY_SEARCH_MS = 2000;
 const TYPING_MS = 300;
@@ -64,7 +64,7 @@ export class LongList extends List {
 
   // Whether there is room for more rows on this page.
   get mayGrow() {
-    return this.#rows < MOST_ROWS;
+    return this.#rows < MAX_ROWS;
   }
 
   get hasNewer() {
@@ -106,7 +106,7 @@ export class LongList extends List {
   async older() {
     if (this.#at + this.#rows >= this.#found.length && this.#hasUnloaded) await this.#load();
     if (this.#at + this.#rows >= this.#found.length) return;
-    if (!this.mayGrow) return this.#turn(this.#at + MOST_ROWS, ROWS_STEP);
+    if (!this.mayGrow) return this.#turn(this.#at + MAX_ROWS, ROWS_STEP);
     this.#rows += ROWS_STEP;
     this.refresh();
   }
@@ -119,7 +119,7 @@ export class LongList extends List {
   }
 
   newer() {
-    this.#turn(Math.max(0, this.#at - MOST_ROWS), MOST_ROWS);
+    this.#turn(Math.max(0, this.#at - MAX_ROWS), MAX_ROWS);
   }
 
   // Return the message below a message (`by` is 1) or above it (-1), whether or not it has a row; without an id, return
@@ -161,7 +161,7 @@ export class LongList extends List {
   #reach(at) {
     if (at < this.#at) this.newer();
     while (at >= this.#at + this.#rows && this.mayGrow) this.#rows += ROWS_STEP;
-    if (at >= this.#at + this.#rows) this.#turn(this.#at + MOST_ROWS, ROWS_STEP);
+    if (at >= this.#at + this.#rows) this.#turn(this.#at + MAX_ROWS, ROWS_STEP);
     this.refresh();
   }
 

@@ -13,17 +13,17 @@ const RULED = "div[style*=border-top], div[style*='border-style:solid none none'
 const SEPARATOR = /^\s*(?:_{10,}|-{3,}[^\n-]{3,60}-{3,})\s*$/;
 const FIELD = /^[\s*]{0,4}[^:：\d]{1,30}[:：][\s*]{0,4}(.*)/;
 const TIME = /\p{Nd}\s?[:.h]\s?\p{Nd}{2}/u; // with the digits of any script
-const FEWEST_FIELDS = 4; // From, Sent, To and Subject
-const MOST_HEADER_LINES = 20;
-const MOST_HEADER_CHARACTERS = 5000;
+const MIN_FIELDS = 4; // From, Sent, To and Subject
+const MAX_HEADER_LINES = 20;
+const MAX_HEADER_CHARACTERS = 5000;
 const SEARCHED_CHARACTERS = 100_000;
 // Forwarded messages contain the same elements, but only a reply's subject starts with "Re:" (RFC 5322 §3.6.5) or a
 // translation.
 const REPLY = /^\s*(?:re|r|aw|sv|vs|antw|odp|ynt|res|r[ée]f|rif|vá|απ|رد|回复|答复|回覆|返信)\s*(?:\[\d+\])?\s*[:：]/i;
 const PREFIXES = /^(?:\s*\p{L}{1,5}\s*(?:\[\d+\])?\s*[:：])+/u;
-const MOST = 100;
-const LEAST_PX = 60; // about three lines
-const LEAST_LINES = 3;
+const MAX = 100;
+const MIN_PX = 60; // about three lines
+const MIN_LINES = 3;
 
 // Paper shows folded text too.
 addEventListener("beforeprint", () => {
@@ -51,7 +51,7 @@ export function sectionsOf(text, subject) {
     else sections.push({ start, end, isQuoted, lines: 1 });
     start = end;
   }
-  for (const one of sections) one.isFolded = one.isQuoted && one.lines >= LEAST_LINES;
+  for (const one of sections) one.isFolded = one.isQuoted && one.lines >= MIN_LINES;
   return sections.some(({ isFolded }) => isFolded) ? sections : [{ start: 0, end: start }];
 }
 
@@ -59,7 +59,7 @@ export function sectionsOf(text, subject) {
 function startOf(lines, subject) {
   if (!REPLY.test(subject)) return Infinity;
   const first = lines.findIndex((line) => line.trim());
-  const found = lines.findIndex((line, at) => at > first && SEPARATOR.test(line) && isHeader(lines.slice(at + 1, at + MOST_HEADER_LINES), subject));
+  const found = lines.findIndex((line, at) => at > first && SEPARATOR.test(line) && isHeader(lines.slice(at + 1, at + MAX_HEADER_LINES), subject));
   return found < 0 ? Infinity : found;
 }
 
@@ -71,7 +71,7 @@ function isHeader(lines, subject) {
   const end = text.indexOf("", begin);
   const values = text.slice(begin, end < 0 ? undefined : end).flatMap((line) => FIELD.exec(line)?.[1] ?? []);
   const wanted = bare(subject);
-  return Boolean(wanted) && values.length >= FEWEST_FIELDS && FIELD.test(text[begin]) && values.some((value) => TIME.test(value)) &&
+  return Boolean(wanted) && values.length >= MIN_FIELDS && FIELD.test(text[begin]) && values.some((value) => TIME.test(value)) &&
     values.some((value) => bare(value) === wanted);
 }
 
@@ -80,8 +80,8 @@ function isHeader(lines, subject) {
 export function foldQuotes(page, subject) {
   if (!REPLY.test(subject) || page.querySelector(".quoted")) return;
   const rest = outlookQuoteIn(page, subject);
-  const found = [...page.querySelectorAll(QUOTES)].slice(0, MOST)
-    .filter((one) => !one.parentElement.closest(QUOTES) && !rest?.contains(one) && one.offsetHeight >= LEAST_PX);
+  const found = [...page.querySelectorAll(QUOTES)].slice(0, MAX)
+    .filter((one) => !one.parentElement.closest(QUOTES) && !rest?.contains(one) && one.offsetHeight >= MIN_PX);
   if (rest) found.push(rest);
   if (found.reduce((left, one) => left - lettersOf(one.textContent), lettersOf(page.body.textContent)) <= 0) return;
   for (const one of found) one.before(toggle(page));
@@ -98,7 +98,7 @@ function outlookQuoteIn(page, subject) {
   below.setEnd(page.body, page.body.childNodes.length);
   above.setStart(page.body, 0);
   above.setEnd(below.startContainer, below.startOffset);
-  if (!lettersOf(above.toString()) || below.getBoundingClientRect().height < LEAST_PX) return;
+  if (!lettersOf(above.toString()) || below.getBoundingClientRect().height < MIN_PX) return;
   const rest = page.createElement("div");
   rest.append(below.extractContents());
   page.body.append(rest);
@@ -114,9 +114,9 @@ function firstOf(nodes) {
 
 // Return the elements that have a line at the top, and contain only the header of a message that the reply may quote.
 function ruledIn(page, subject) {
-  const linesOf = ({ innerText }) => innerText.split("\n").filter((line) => line.trim()).slice(0, MOST_HEADER_LINES);
-  return [...page.querySelectorAll(RULED)].slice(0, MOST)
-    .filter((one) => one.textContent.length < MOST_HEADER_CHARACTERS && isHeader(linesOf(one), subject));
+  const linesOf = ({ innerText }) => innerText.split("\n").filter((line) => line.trim()).slice(0, MAX_HEADER_LINES);
+  return [...page.querySelectorAll(RULED)].slice(0, MAX)
+    .filter((one) => one.textContent.length < MAX_HEADER_CHARACTERS && isHeader(linesOf(one), subject));
 }
 
 // Return the text node of the line that separates a reply from its quote, if there is one.

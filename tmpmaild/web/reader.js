@@ -49,7 +49,7 @@ export class Reader {
   #fitAgain;
   #fitting = {
     isWhole: () => this.#isWhole,
-    told: (size) => this.#tellSize(size),
+    onScale: (size) => this.#tellSize(size),
     begin: (again) => (this.#fitAgain = again)(),
   };
   #measure = new ResizeObserver(() => this.#fitSubject());
@@ -241,8 +241,8 @@ export class Reader {
 
   // Check why a view's frame did not load; an expired view is soon requested again.
   async #ascertain(url, pane) {
-    const answer = await this.#api.ask(url).catch((error) => error);
-    pane.fail(answer.status > 404 ? answer : new ApiError(0));
+    const response = await this.#api.request(url).catch((error) => error);
+    pane.fail(response.status > 404 ? response : new ApiError(0));
   }
 
   #loadImages() {
@@ -283,8 +283,8 @@ export class Reader {
   async #raw() {
     if (this.#source) return this.#source;
     const message = this.#message;
-    const [answer, { sourceOf }] = await Promise.all([this.#api.source(this.#inbox, message.id), later("technical")]);
-    const source = await sourceOf(answer);
+    const [response, { sourceOf }] = await Promise.all([this.#api.source(this.#inbox, message.id), later("technical")]);
+    const source = await sourceOf(response);
     if (message === this.#message) this.#source = source;
     source.whole.catch(() => this.#source === source && (this.#source = undefined));
     return source;

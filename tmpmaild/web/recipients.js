@@ -5,8 +5,8 @@ import { t } from "./words.js";
 
 const IN_ROW = 2;
 const IN_LINE = 3;
-const MOST_LISTED = 100;
-const MOST_COUNTED = 1000; // the maximum number of recipients that the server counts
+const MAX_LISTED = 100;
+const MAX_COUNTED = 1000; // the maximum number of recipients that the server counts
 const FIND_FROM = 8; // the minimum number of recipients for which a search field is shown
 const ADDRESS_FIELDS = ["to", "cc"];
 const BEFORE_ADDRESS = /(?:^|[\s<,;:("])$/;
@@ -93,16 +93,16 @@ export function recipientChooser(element, choose) {
   function drawRows() {
     const wanted = input.value.trim().toLowerCase();
     const found = last.recipients.filter(({ address }) => address.toLowerCase().includes(wanted)).sort(byAddress);
-    const shown = found.slice(0, MOST_LISTED);
-    const told = JSON.stringify([shown, last.chosen, last.total, wanted]);
-    if (told === drawn) return;
-    drawn = told;
+    const shown = found.slice(0, MAX_LISTED);
+    const snapshot = JSON.stringify([shown, last.chosen, last.total, wanted]);
+    if (snapshot === drawn) return;
+    drawn = snapshot;
     const focused = rows.contains(document.activeElement) && document.activeElement.title;
     rows.replaceChildren(...(wanted ? [] : [row("", t("all-recipients"), last.total)]), ...shown.map(({ address, n }) => row(address, shortOf(address), n)));
     if (focused) [...rows.children].find(({ title }) => title === focused)?.focus();
     const n = found.length - shown.length;
-    const isPart = last.recipients.length >= MOST_COUNTED;
-    const none = isPart ? t("no-recent-recipient", { n: MOST_COUNTED, term: `to:${wanted}` }) : t("no-recipient");
+    const isPart = last.recipients.length >= MAX_COUNTED;
+    const none = isPart ? t("no-recent-recipient", { n: MAX_COUNTED, term: `to:${wanted}` }) : t("no-recipient");
     more.textContent = n > 0 ? t("more-recipients", { n }) : found.length === 0 ? none : "";
   }
 

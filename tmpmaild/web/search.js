@@ -5,10 +5,10 @@ import { later } from "./api.js";
 import { h, plain } from "./dom.js";
 import { t } from "./words.js";
 
-const MOST_WORDS = 3;
+const MAX_WORDS = 3;
 
 // Return the words of a search that the server is asked for, with one request for each word.
-export const askedWords = (terms) => terms.filter(({ field }) => !field).slice(0, MOST_WORDS);
+export const askedWords = (terms) => terms.filter(({ field }) => !field).slice(0, MAX_WORDS);
 
 // `list` is the List, which optionally has `pending`, the text to show while more messages are loading; `find(text)`
 // resolves to the server's results. Returns the functions focus(), clear(), and update(), which must be called after

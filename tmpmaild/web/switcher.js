@@ -30,7 +30,7 @@ export function switcher(element, { open, copy, end, now }) {
   const unfold = () => (head.ariaExpanded = String(element.classList.toggle("unfolded")));
   const head = h("button.all.quiet", { "aria-expanded": "false", click: unfold });
   const rows = h("div.rows");
-  let drawn = new Map(); // by address, in row order: { row, told }
+  let drawn = new Map(); // by address, in row order: { row, snapshot }
   let last = [[]]; // the arguments of the last draw()
   element.ariaLabel = t("inboxes");
   element.append(head, rows);
@@ -61,14 +61,14 @@ export function switcher(element, { open, copy, end, now }) {
     const { inbox, mailbox } = entry;
     const [message] = mailbox.messages;
     const known = drawn.get(inbox.address) ?? { row: h("div.inbox") };
-    const told = JSON.stringify([titleOfRow(entry), nameOf(inbox), isShown, mailbox.unread, message?.id, inbox.expires_at, inbox.token, inbox.foreign]);
+    const snapshot = JSON.stringify([titleOfRow(entry), nameOf(inbox), isShown, mailbox.unread, message?.id, inbox.expires_at, inbox.token, inbox.foreign]);
     const { row } = known;
-    if (told !== known.told) {
+    if (snapshot !== known.snapshot) {
       const hadFocus = row.contains(document.activeElement);
       row.replaceChildren(...contentsOf(entry, isShown));
       if (hadFocus) row.querySelector("button").focus();
     }
-    known.told = told;
+    known.snapshot = snapshot;
     row.classList.toggle("new", !isShown && mailbox.unread > 0);
     row.style.setProperty("--hue", hueOf(inbox.address));
     const [from, until] = [inbox.created_at, inbox.expires_at].map(Date.parse);

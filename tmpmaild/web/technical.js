@@ -16,12 +16,12 @@ function traceOf(source) {
 
 // Return the source of a message from its response: its start, a blob with at least the part that is shown, as soon as
 // that is loaded, and `whole`, a promise for all of it.
-export async function sourceOf(answer) {
+export async function sourceOf(response) {
   const fail = () => {
     throw new ApiError(0);
   };
-  const stream = answer.clone().body.getReader();
-  const whole = answer.blob().catch(fail);
+  const stream = response.clone().body.getReader();
+  const whole = response.blob().catch(fail);
   whole.catch(() => {}); // the error is shown if the whole source is needed
   const chunks = [];
   for (let size = 0; size <= SHOWN_CHARACTERS; size += chunks.at(-1).length) {

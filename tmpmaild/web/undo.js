@@ -8,7 +8,7 @@ import { nameOf } from "./switcher.js";
 import { t } from "./words.js";
 
 const PAUSE_MS = 5000;
-const MOST_IDS = 100; // the maximum number of ids in one request
+const MAX_IDS = 100; // the maximum number of ids in one request
 
 // `actions` contains isAlive(inbox); deleted(inbox, ids, n), called after the server has deleted `n` messages; and
 // restore(inbox, messages, error), called for messages that were not deleted. `error` is undefined if the reader undid
@@ -92,8 +92,8 @@ export class Removals {
 
   #enqueue(inbox, messages) {
     noteRemoval(inbox.address, messages.map(({ id }) => id), true);
-    for (let at = 0; at === 0 || at < messages.length; at += MOST_IDS) {
-      const some = messages.slice(at, at + MOST_IDS);
+    for (let at = 0; at === 0 || at < messages.length; at += MAX_IDS) {
+      const some = messages.slice(at, at + MAX_IDS);
       const one = { inbox, messages: some, ids: some.map(({ id }) => id) };
       this.#queue.push(one);
       this.#unanswered.add(one);
@@ -117,10 +117,10 @@ export class Removals {
   }
 
   async #settle(one, asking) {
-    const answer = await asking.catch((error) => error);
+    const result = await asking.catch((error) => error);
     this.#queue = this.#queue.filter((other) => other !== one);
-    if (!answer || !this.#unanswered.has(one)) return;
-    if (answer.status === 429) {
+    if (!result || !this.#unanswered.has(one)) return;
+    if (result.status === 429) {
       this.#queue.push(one);
       this.#send();
       return;
@@ -128,8 +128,8 @@ export class Removals {
     this.#unanswered.delete(one);
     noteRemoval(one.inbox.address, one.ids, false);
     this.#draw();
-    if (answer instanceof Error) this.#actions.restore(one.inbox, one.messages, answer);
-    else this.#actions.deleted(one.inbox, one.ids, answer.deleted);
+    if (result instanceof Error) this.#actions.restore(one.inbox, one.messages, result);
+    else this.#actions.deleted(one.inbox, one.ids, result.deleted);
   }
 
   #take() {

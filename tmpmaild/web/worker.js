@@ -23,12 +23,12 @@ async function takeOver() {
 // Responses are never stored, because a link may contain a token after its `#`.
 addEventListener("fetch", (event) => {
   const url = event.request.url.replace(/[?#].*/, "");
-  if (FILES.includes(url)) event.respondWith(answer(event.request, url));
+  if (FILES.includes(url)) event.respondWith(respond(event.request, url));
 });
 
 // Request the page and its texts from the server first, because the server knows the newest version and the reader's
 // language. An error from a gateway that cannot reach the server is treated like a lost connection.
-async function answer(request, url) {
+async function respond(request, url) {
   const kept = await caches.match(url, { cacheName: KEPT, ignoreVary: true });
   if (kept && FILES.indexOf(url) < 2) return kept;
   const asked = fetch(request);

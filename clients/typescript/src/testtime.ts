@@ -4,8 +4,8 @@
 import { limitOfRunning } from "./runner.js";
 
 const DEFAULT_MS = 60_000;
-const LEAST_REST_MS = 1000;
-const MOST_REST_MS = 3000;
+const MIN_REST_MS = 1000;
+const MAX_REST_MS = 3000;
 
 /** The timeout of a wait, and whether it was shortened to the remaining time of the test. */
 export interface TimeLimit {
@@ -35,7 +35,7 @@ export class TestTime {
     const limitMs = this.#timeoutMs();
     if (!(limitMs > 0)) return { timeoutMs: toldMs, isCut: false };
     // The reserved time is used to list the messages that arrived instead, to write the report, and to delete inboxes.
-    const restMs = Math.min(Math.max(limitMs / 10, LEAST_REST_MS), MOST_REST_MS, limitMs / 2);
+    const restMs = Math.min(Math.max(limitMs / 10, MIN_REST_MS), MAX_REST_MS, limitMs / 2);
     const now = performance.now();
     const leftMs = Math.max(Math.floor(limitMs - restMs - (now - (this.#begunAt ?? now))), 0);
     return leftMs < toldMs ? { timeoutMs: leftMs, isCut: true } : { timeoutMs: toldMs, isCut: false };
