@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import ssl
 import sys
@@ -152,14 +153,15 @@ def test_a_weak_certificate_is_reported_with_the_error_of_openssl(pem, monkeypat
         load_certificate(Context(), Smtp(tls_certificate="one.pem", tls_key="one.key"))
 
 
-def test_the_shown_certificate_is_known_since_it_was_loaded_and_no_file_is_read_again(pem):
+def test_the_shown_certificate_is_known_since_it_was_loaded_and_no_file_is_read_again(pem, tmp_path):
     """``ShownCertificate`` is used in the event loop."""
+    folder = tmp_path / "pem"
+    shutil.copytree(pem, folder)
     shown, renewed = (
-        certificate(Config(smtp=Smtp(tls_certificate=str(pem / f"{name}.pem"), tls_key=str(pem / f"{name}.key"))))
+        certificate(Config(smtp=Smtp(tls_certificate=str(folder / f"{name}.pem"), tls_key=str(folder / f"{name}.key"))))
         for name in ("one", "other")
     )
-    for name in ("one", "other"):
-        (pem / f"{name}.pem").unlink()
+    shutil.rmtree(folder)
     known = ShownCertificate(shown)
     (expires,) = known.metrics()
     assert expires.values() == {(): shown.expires_at_seconds}
