@@ -378,7 +378,7 @@ class Daemon(daemons.Daemon):
         for name, media_type, octets in attachments:
             main, sub = media_type.split("/")
             mail.add_attachment(octets, main, sub, filename=name)
-        self.deliver_octets(address, mail.as_bytes())
+        self.deliver_raw(address, mail.as_bytes())
 
 
 class Catcher(Daemon):

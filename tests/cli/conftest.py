@@ -42,7 +42,7 @@ class Daemon(daemons.Daemon):
     """A daemon that commands connect to, with a sample message to deliver."""
 
     def deliver(self, address, mail=CODE):
-        self.deliver_octets(address, mail, sender="sender@example.org")
+        self.deliver_raw(address, mail, sender="sender@example.org")
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def levels(results):
 
 
 def test_status_reports_the_content_with_and_without_the_service(daemon, run, tmp_path):
-    daemon.deliver_octets(daemon.create(), b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(daemon.create(), b"Subject: one\r\n\r\n")
     done = run("status", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr, found["ready"]) == (0, "", True)
@@ -85,7 +85,7 @@ def test_purge_block_and_postmaster_work(daemon, run):
         ["name", "ada"],
     ]
     assert run("unblock", "--name", "ada").stdout == "1 unblocked\n"
-    daemon.deliver_octets("postmaster@mail.example.com", b"Subject: to you\r\n\r\nHello\r\n")
+    daemon.deliver_raw("postmaster@mail.example.com", b"Subject: to you\r\n\r\nHello\r\n")
     line = run("postmaster").stdout.splitlines()[1]
     assert line.endswith("to you")
     assert run("postmaster", line.split()[0]).stdout.endswith("Hello\n")

@@ -17,7 +17,7 @@ HOSTILE = b'Subject: x\n INFO tmpmaild.audit: created\r\nFrom: "a\\" INFO tmpmai
 def story(daemon):
     """Create an address and send it a message; also make both fail, with names that might forge a line."""
     address = daemon.request("/api/v1/addresses", "POST", {"local_part": NAME}).json["address"]
-    daemon.deliver_octets(address, HOSTILE)
+    daemon.deliver_raw(address, HOSTILE)
     assert daemon.request("/api/v1/addresses", "POST", {"local_part": NAME}).status == 409
     for forged in (f"{NAME}2\n2026-11-28T00:00:00.000Z created 192.0.2.1 {'0' * 32}", "x" * 70, "a%sb%d"):
         assert daemon.request("/api/v1/addresses", "POST", {"local_part": forged}).status == 422
@@ -26,7 +26,7 @@ def story(daemon):
         client.docmd(f'RCPT TO:<"{NAME} INFO tmpmaild.audit: created"@mail.example.com>')
         client.docmd("RCPT TO:<nobody-here@mail.example.com>")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        daemon.deliver_octets("nobody-here@mail.example.com", b"")
+        daemon.deliver_raw("nobody-here@mail.example.com", b"")
     return address
 
 

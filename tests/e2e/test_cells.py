@@ -114,7 +114,7 @@ def test_each_address_is_found_by_its_domain(cells):
     made = cells.create(2)
     assert set(made) == {"a", "b"}
     for name, address in [*((name, one["address"]) for name, one in made.items()), ("b", "alice@acme.two.example.org")]:
-        cells.daemons[name].deliver_octets(address, MAIL % b"hello")
+        cells.daemons[name].deliver_raw(address, MAIL % b"hello")
         local_part, _, domain = address.partition("@")
         in_capitals = f"{local_part}+Tag@{domain}".upper()
         for form in (address, f"%22{local_part}%22@{domain}", in_capitals, in_capitals.replace("@", "%40")):
@@ -140,14 +140,14 @@ def test_a_cell_is_added_without_a_pause_and_a_different_cell_is_drained_and_sto
         cells.add("c")
         cells.reload(ADD_C)
         assert set(cells.create(3)) == {"a", "b", "c"}
-        cells.daemons["a"].deliver_octets(kept, MAIL % b"one")
+        cells.daemons["a"].deliver_raw(kept, MAIL % b"one")
         assert b"one" in next_line(stream, b"data: ")
 
         cells.reload(DRAIN_A)
         assert set(cells.create(6)) == {"b", "c"}
         assert cells.ask(f"/a{ADDRESSES}", "POST").json["code"] == "storage-full"
         assert cells.ask("/").headers["Location"] in {"/b/", "/c/"}
-        cells.daemons["a"].deliver_octets(kept, MAIL % b"two")
+        cells.daemons["a"].deliver_raw(kept, MAIL % b"two")
         assert b"two" in next_line(stream, b"data: ")
         assert cells.subjects(kept) == ["two", "one"]
 
@@ -157,6 +157,6 @@ def test_a_cell_is_added_without_a_pause_and_a_different_cell_is_drained_and_sto
         assert cells.ask(f"{ADDRESSES}/{kept}").status == 410
         assert cells.daemons["a"].stop() == 0
         assert set(cells.create(4)) == {"b", "c"}
-        cells.daemons["b"].deliver_octets(moved, MAIL % b"three")
+        cells.daemons["b"].deliver_raw(moved, MAIL % b"three")
         (mail,) = answered(waiting).json["messages"]
         assert mail["subject"] == "three"

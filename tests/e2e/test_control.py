@@ -25,9 +25,9 @@ def run(daemon, command):
 
 def test_status_reports_addresses_content_and_counts(daemon, run):
     address = daemon.create()
-    daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        daemon.deliver_octets("nobody@mail.example.com", b"")
+        daemon.deliver_raw("nobody@mail.example.com", b"")
     done = run("status", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
@@ -51,7 +51,7 @@ def test_status_reports_addresses_content_and_counts(daemon, run):
 
 def test_status_without_a_service_reports_the_content_of_the_database(start, command, tmp_path):
     daemon = start()
-    daemon.deliver_octets(daemon.create(), b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(daemon.create(), b"Subject: one\r\n\r\n")
     assert daemon.stop() == 0
     done = command("status")
     assert done.returncode == 4
@@ -67,7 +67,7 @@ def test_status_without_a_service_reports_the_content_of_the_database(start, com
 
 def test_inboxes_are_listed_and_purged_by_client_and_by_address(daemon, run):
     made = [daemon.create() for _ in range(3)]
-    daemon.deliver_octets(made[0], b"Subject: one\r\n\r\nsecret-octets\r\n")
+    daemon.deliver_raw(made[0], b"Subject: one\r\n\r\nsecret-octets\r\n")
     lines = run("inboxes").stdout.splitlines()
     assert lines[0].split() == ["EXPIRES", "CREATED", "MESSAGES", "BYTES", "PRIVATE", "ADDRESS"]
     assert len({line.index("@") - len(line.split()[-1].partition("@")[0]) for line in lines[1:]}) == 1
@@ -90,7 +90,7 @@ def test_a_backup_is_a_private_file_and_the_service_starts_from_its_restored_cop
     daemon, run, command, start, tmp_path
 ):
     address = daemon.create()
-    daemon.deliver_octets(address, b"Subject: kept\r\n\r\n" + b"x" * 1_000_000)
+    daemon.deliver_raw(address, b"Subject: kept\r\n\r\n" + b"x" * 1_000_000)
     file, restored = tmp_path / "copy", tmp_path / "restored" / "tmpmaild.db"
     restored.parent.mkdir()
     before = {path.name for path in daemon.folder.iterdir()}

@@ -56,7 +56,7 @@ def be_used(daemon):
     """Send a message, trigger a webhook call, and cause refusals."""
     webhook = {"webhook": {"url": "http://127.0.0.1:9/"}}
     address = daemon.request("/api/v1/addresses", "POST", webhook).json["address"]
-    daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(address, b"Subject: one\r\n\r\n")
     with socket.create_connection(("127.0.0.1", daemon.smtp_port)) as first:
         first.recv(1000)
         with socket.create_connection(("127.0.0.1", daemon.smtp_port)) as second:

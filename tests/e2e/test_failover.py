@@ -43,7 +43,7 @@ def test_a_message_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pa
     pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     pair.primary.execute("SELECT pg_reload_conf()")
     with ThreadPoolExecutor(1) as thread:
-        sending = thread.submit(daemon.deliver_octets, address, b"Subject: alone\r\n\r\n")
+        sending = thread.submit(daemon.deliver_raw, address, b"Subject: alone\r\n\r\n")
         wait_until(lambda: pair.primary.execute(CANCEL))
         with pytest.raises(smtplib.SMTPDataError) as refusal:
             sending.result()
@@ -51,7 +51,7 @@ def test_a_message_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pa
     assert "the server did not wait for its standby" in daemon.errors()
     pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
     pair.primary.execute("SELECT pg_reload_conf()")
-    daemon.deliver_octets(address, b"Subject: again\r\n\r\n")
+    daemon.deliver_raw(address, b"Subject: again\r\n\r\n")
     assert daemon.messages(address)[0]["subject"] == "again"
 
 

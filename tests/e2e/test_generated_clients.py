@@ -68,7 +68,7 @@ def test_openapi_python_client(daemon, generate):
         assert call("addresses.create_address", client=client).address.endswith("@kit.test")
 
     with made.AuthenticatedClient(daemon.url, created.token) as client:
-        daemon.deliver_octets(created.address, MAIL, sender="ann@example.org")
+        daemon.deliver_raw(created.address, MAIL, sender="ann@example.org")
         (listed,) = call("messages.list_messages", created.address, client=client, wait=10, subject="code").messages
         assert (listed.from_, listed.codes[0].value) == ("ann@example.org", "481516")
         message = call("messages.get_message", created.address, listed.id, client=client)
@@ -114,7 +114,7 @@ def test_datamodel_code_generator(daemon, generate):
         assert ask("GET", "/domains", models.DomainList).domains == ["kit.test"]
         created = ask("POST", "/addresses", models.AddressResource, models.CreateRequest(domain="kit.test"))
         path = f"/addresses/{created.address}"
-        daemon.deliver_octets(created.address, MAIL, sender="ann@example.org")
+        daemon.deliver_raw(created.address, MAIL, sender="ann@example.org")
         (listed,) = ask("GET", f"{path}/messages?wait=10", models.MessageList).messages
         message = ask("GET", f"{path}/messages/{listed.id}", models.FullMessageItem)
         assert ("Subject", "Your code") in message.headers

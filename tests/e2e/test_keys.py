@@ -130,14 +130,14 @@ def test_addresses_max_lifetime_seconds(daemon):
 
 def test_addresses_max_messages(daemon):
     address = daemon.create()
-    daemon.deliver_octets(address, b"\r\n", b"\r\n")
+    daemon.deliver_raw(address, b"\r\n", b"\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        daemon.deliver_octets(address, b"\r\n")
+        daemon.deliver_raw(address, b"\r\n")
 
 
 def test_addresses_max_bytes(daemon):
     with pytest.raises(smtplib.SMTPDataError, match="452"):
-        daemon.deliver_octets(daemon.create(), b"Subject: long\r\n\r\n" + b"line\r\n" * 20_000)
+        daemon.deliver_raw(daemon.create(), b"Subject: long\r\n\r\n" + b"line\r\n" * 20_000)
 
 
 def extensions(daemon):
@@ -173,7 +173,7 @@ def test_smtp_keep_refusals(daemon):
 
 
 def test_smtp_accept_unknown(daemon):
-    daemon.deliver_octets("unknown.until.now@first.example", b"Subject: hello\r\n\r\n")
+    daemon.deliver_raw("unknown.until.now@first.example", b"Subject: hello\r\n\r\n")
     assert [mail["subject"] for mail in daemon.messages("unknown.until.now@first.example")] == ["hello"]
 
 
@@ -214,7 +214,7 @@ def test_limits_exempt(start):
 
 
 def test_log_level(daemon):
-    daemon.deliver_octets(daemon.create(), b"Subject: hello\r\n\r\n")
+    daemon.deliver_raw(daemon.create(), b"Subject: hello\r\n\r\n")
     assert " DEBUG tmpmaild." in logged(daemon, "POST /api/v1/addresses")
 
 

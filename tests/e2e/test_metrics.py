@@ -59,9 +59,9 @@ def samples(url):
 
 def test_the_metrics_reflect_what_happened(daemon, operator_url):
     address = daemon.create()
-    daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        daemon.deliver_octets("nobody@mail.example.com", b"")
+        daemon.deliver_raw("nobody@mail.example.com", b"")
     ask(f"{daemon.url}/api/v1/addresses/{address}/messages")
     ask(f"{daemon.url}/api/v1/addresses/unknown@mail.example.com/messages")
     seen = samples(operator_url)
@@ -109,7 +109,7 @@ def test_health_and_readiness_are_served_on_both_ports_and_the_reason_on_one(sta
     assert ask(f"{operator_url}/api/v1/domains")[0] == 404
     address = daemon.create()
     with pytest.raises(smtplib.SMTPException):
-        daemon.deliver_octets(address, *[b"x" * 100_000] * 20)
+        daemon.deliver_raw(address, *[b"x" * 100_000] * 20)
     assert ask(f"{daemon.url}/readyz") == (503, "not ready\n")
     assert ask(f"{operator_url}/readyz") == (503, "storage full\n")
     assert ask(f"{daemon.url}/healthz") == (200, "ok\n")

@@ -31,7 +31,7 @@ def test_the_message_is_synced_before_the_250_is_sent(start, tmp_path):
         tracer.wait()
         pytest.skip(f"strace cannot attach here: {attached.strip()}")
     for _ in range(5):
-        daemon.deliver_octets(address, b"Subject: a promise\r\n\r\n")
+        daemon.deliver_raw(address, b"Subject: a promise\r\n\r\n")
     daemon.stop()
     tracer.communicate()
     unsynced, promises = False, 0

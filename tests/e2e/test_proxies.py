@@ -93,7 +93,7 @@ def test_events_arrive_immediately_and_limits_apply_to_the_real_client(proxy, tm
         assert made.headers["RateLimit"] == made_by_other.headers["RateLimit"]
         with visitor.ask("GET", f"/api/v1/addresses/{address}/events") as stream:
             assert stream.headers["Content-Type"].startswith("text/event-stream")
-            daemon.deliver_octets(address, b"Subject: through the proxy\r\n\r\nmail\r\n")
+            daemon.deliver_raw(address, b"Subject: through the proxy\r\n\r\nmail\r\n")
             assert any(b"through the proxy" in line for line in iter(stream.readline, b""))
 
 

@@ -43,7 +43,7 @@ def test_the_api_in_one_minute(daemon):
     assert answer[0].startswith("HTTP/1.1 200")
     assert answer[-1] == '{"messages":[]}'
     mail = b"Subject: Please confirm\r\n\r\nYour verification code is 481516.\r\n"
-    daemon.deliver_octets("signup-test@mail.example.com", mail)
+    daemon.deliver_raw("signup-test@mail.example.com", mail)
     (shown,) = run(f"{token}; {wait}")
     assert '"codes":[{"value":"481516"' in shown
     run(f"{token}; {delete}")

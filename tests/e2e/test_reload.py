@@ -95,7 +95,7 @@ def test_a_retired_domain_accepts_no_new_addresses_and_its_live_ones_continue(st
     for _ in range(2):
         assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
         assert create(daemon, "two.test", name="bob").status == 422
-        daemon.deliver_octets("Alice+tag@two.test", b"Subject: hello\r\n\r\n")
+        daemon.deliver_raw("Alice+tag@two.test", b"Subject: hello\r\n\r\n")
         assert len(daemon.messages("alice@two.test")) >= 1
         assert answer_to(daemon, "bob@two.test") == (550, b"5.1.1 No such address here")
         assert answer_to(daemon, "postmaster@two.test")[0] == 250
@@ -130,7 +130,7 @@ def test_limits_and_the_api_description_change_immediately(start, write, command
     answer = daemon.request("/api/v1/domains", headers={"Origin": "https://app.example"})
     assert answer.headers["access-control-allow-origin"] == "https://app.example"
     assert create(daemon, "two.test").status == 201
-    daemon.deliver_octets("alice@two.test", b"Subject: one\r\n\r\n")
+    daemon.deliver_raw("alice@two.test", b"Subject: one\r\n\r\n")
     assert answer_to(daemon, "alice@two.test")[0] == 452
     until(daemon, '"logger":"tmpmaild.access","message":"127.0.0.1 GET /api/v1/domains 400')
     until(daemon, '"level":"debug"')

@@ -80,7 +80,7 @@ def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state
 def test_restore_creates_files_that_the_services_user_can_open(start, command, state):
     daemon = start()
     address = daemon.create()
-    daemon.deliver_octets(address, b"Subject: kept\r\n\r\n")
+    daemon.deliver_raw(address, b"Subject: kept\r\n\r\n")
     copy = state.parent.parent / "tmpmaild.copy"  # only root may read files in this folder
     assert command("backup", copy).returncode == 0
     refused = command("restore", copy)

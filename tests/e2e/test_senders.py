@@ -60,7 +60,7 @@ def test_a_signed_message_is_authenticated_and_a_forged_result_is_ignored(checki
     zones.set(DMARC + signer.zone)
     daemon = checking()
     address = daemon.create()
-    daemon.deliver_octets(address, FORGED + signer.sign(), sender="bounce@shop.example")
+    daemon.deliver_raw(address, FORGED + signer.sign(), sender="bounce@shop.example")
     message = verdict(daemon, address)
     (listed,) = daemon.messages(address)
     assert listed["authenticated"] == message["authenticated"] == "shop.example"
@@ -92,7 +92,7 @@ def test_the_stream_reports_the_verdict_and_mail_from_before_a_restart_is_checke
     daemon = checking(TMPMAILD_SENDERS__TIMEOUT_SECONDS="60")
     address = daemon.create()
     zones.spoil = lambda _: None
-    daemon.deliver_octets(address, RAW, sender="bounce@shop.example")
+    daemon.deliver_raw(address, RAW, sender="bounce@shop.example")
     assert daemon.messages(address)[0]["authenticated"] is None
     daemon.restart()
     zones.spoil = lambda wire: wire
@@ -109,7 +109,7 @@ def test_the_stream_reports_the_verdict_and_mail_from_before_a_restart_is_checke
 def test_without_a_resolver_nothing_is_checked_queried_or_imported(checking, zones):
     daemon = checking(TMPMAILD_SENDERS__RESOLVER="")
     address = daemon.create()
-    daemon.deliver_octets(address, FORGED + RAW, sender="bounce@shop.example")
+    daemon.deliver_raw(address, FORGED + RAW, sender="bounce@shop.example")
     (listed,) = daemon.messages(address)
     message = daemon.request(f"/api/v1/addresses/{address}/messages/{listed['id']}").json
     assert (listed["authenticated"], listed["dmarc"], message["authentication"], zones.asked) == (None, None, None, [])
@@ -130,7 +130,7 @@ def test_a_missing_extra_is_reported_with_the_package_to_install(tmp_path):
 def test_the_client_waits_for_the_verdict_and_a_failed_claim_shows_the_dns_records(checking, command):
     daemon = checking()
     address = daemon.create()
-    daemon.deliver_octets(address, RAW, sender="bounce@shop.example")
+    daemon.deliver_raw(address, RAW, sender="bounce@shop.example")
     with Client(daemon.url) as client:
         mail = client.inbox(address).wait_for(verdict=True, timeout=PATIENCE_SECONDS)
         mail.assert_authenticated("Shop.example")
@@ -144,7 +144,7 @@ def test_the_client_waits_for_the_verdict_and_a_failed_claim_shows_the_dns_recor
 def test_the_client_explains_what_is_needed_if_senders_are_not_checked(checking):
     daemon = checking(TMPMAILD_SENDERS__RESOLVER="")
     address = daemon.create()
-    daemon.deliver_octets(address, RAW)
+    daemon.deliver_raw(address, RAW)
     with Client(daemon.url) as client:
         (mail,) = client.inbox(address).messages()
         with pytest.raises(NotAuthenticated, match=r"the service needs senders\.resolver"):

@@ -94,7 +94,7 @@ def checked(start, keys, tmp_path):
 
         def check(mails):
             address = daemon.create()
-            daemon.deliver_octets(address, *mails)
+            daemon.deliver_raw(address, *mails)
             ids = [one["id"] for one in daemon.messages(address, "?order=asc&limit=100")]
             return [wait_until(lambda path=f"/api/v1/addresses/{address}/messages/{one}": found(path)) for one in ids]
 

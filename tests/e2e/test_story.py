@@ -51,7 +51,7 @@ def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
     url = daemon.setting("STORAGE__URL")
     shell = ["psql", "-At", url, "-c"] if url else ["sqlite3", "-readonly", daemon.database]
     address = daemon.create()
-    daemon.deliver_octets(address, b"Subject: shell\r\n\r\nfor eyes\r\n", sender="bob@example.com")
+    daemon.deliver_raw(address, b"Subject: shell\r\n\r\nfor eyes\r\n", sender="bob@example.com")
     query = f"""SELECT address, sender, subject, body FROM mail WHERE address = '{address}';
         SELECT address, message_count FROM inboxes WHERE address = '{address}'"""
     done = subprocess.run([*shell, query], capture_output=True, text=True, check=True)
@@ -79,7 +79,7 @@ def test_the_links_in_the_text_of_a_message_are_reported_with_their_positions(st
     with Client(daemon.url) as client:
         inbox = client.create()
         text = f"Content-Type: text/plain; charset=utf-8\r\n\r\n🎉 <{link}>، {link}"
-        daemon.deliver_octets(inbox.address, text.encode())
+        daemon.deliver_raw(inbox.address, text.encode())
         details = inbox.wait_for().details()
     assert [details.text[one.start : one.end] for one in details.body_links] == [link, link]
     assert {one.href for one in details.body_links} == {link}

@@ -30,7 +30,7 @@ def test_a_restart_refuses_no_connection(start, listeners):
     with closing(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=PATIENCE_SECONDS)) as waiting:
         daemon.start()
         assert waiting.recv(1000).startswith(b"220 ")
-    daemon.deliver_octets(address, b"Subject: after\r\n\r\nthe restart\r\n")
+    daemon.deliver_raw(address, b"Subject: after\r\n\r\nthe restart\r\n")
     assert [mail["subject"] for mail in daemon.messages(address)] == ["after"]
     assert "listening for smtp, http on sockets passed by systemd" in daemon.log()
 

@@ -28,7 +28,7 @@ def test_a_client_waiting_at_one_daemon_receives_messages_from_the_other_daemon(
     first, second = pair
     address = first.create()
     with asking(second, f"/api/v1/addresses/{address}/messages?wait=20") as waiting:
-        first.deliver_octets(address, b"Subject: hello\r\n\r\n")
+        first.deliver_raw(address, b"Subject: hello\r\n\r\n")
         answer = json.loads(waiting.getresponse().read())
     assert [message["subject"] for message in answer["messages"]] == ["hello"]
 
@@ -40,7 +40,7 @@ def test_a_stream_at_one_daemon_has_the_messages_of_both_in_order_and_ends_with_
     with asking(second, f"/api/v1/addresses/{address}/events") as stream:
         response = stream.getresponse()
         for number in range(6):
-            pair[number % 2].deliver_octets(address, b"Subject: %d\r\n\r\n" % number)
+            pair[number % 2].deliver_raw(address, b"Subject: %d\r\n\r\n" % number)
         text = ""
         # Wait for all messages before deleting, because a stream omits deleted messages.
         while text.count("event: message") < 6 or not text.endswith("\n\n"):
@@ -48,7 +48,7 @@ def test_a_stream_at_one_daemon_has_the_messages_of_both_in_order_and_ends_with_
         assert first.request(f"/api/v1/addresses/{address}", "DELETE", headers=token).status == 204
         text += response.read().decode()
     with pytest.raises(smtplib.SMTPRecipientsRefused) as refusal:
-        second.deliver_octets(address, b"")
+        second.deliver_raw(address, b"")
     assert refusal.value.recipients[address][0] == 550
     subjects = [json.loads(line[6:])["subject"] for line in text.splitlines() if line.startswith('data: {"id"')]
     assert subjects == [str(number) for number in range(6)]
@@ -72,7 +72,7 @@ def test_both_daemons_log_the_same_hash_of_an_address_but_a_different_database_h
         daemons = [start_in(folder, **url, TMPMAILD_LOG__AUDIT="true") for folder in folders]
         created = daemons[0].request("/api/v1/addresses", "POST", {"local_part": "ada-in-the-audit"})
         address = created.json["address"]
-        daemons[-1].deliver_octets(address, b"Subject: hello\r\n\r\n")
+        daemons[-1].deliver_raw(address, b"Subject: hello\r\n\r\n")
         lines = wait_until(lambda daemons=daemons: two_audit_lines(daemons))  # a separate thread writes the log
         (found,) = {line.rpartition(" ")[2] for line in lines}
         day = lines[0].split(" tmpmaild.audit: ")[1][:10]

@@ -18,7 +18,7 @@ def target():
 def test_a_target_is_called_for_messages_and_the_expiry_and_the_owner_sees_the_results(start, target):
     daemon = start(TMPMAILD_WEBHOOKS__ALLOW=f"127.0.0.1:{target.port}")
     made = target.inbox(daemon, events=["message", "expired"])
-    daemon.deliver_octets(made["address"], b"Subject: code\r\n\r\nYour code is 481516\r\n")
+    daemon.deliver_raw(made["address"], b"Subject: code\r\n\r\nYour code is 481516\r\n")
     wait_until(lambda: target.told)
     path, fields, document, _ = target.told[0]
     assert (path, document["type"]) == ("/in", "message.received")
@@ -47,7 +47,7 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
 
     target.status = lambda _: 500
     made = target.inbox(daemon)
-    daemon.deliver_octets(made["address"], b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(made["address"], b"Subject: one\r\n\r\n")
     wait_until(lambda: entry()["failing"] == 1)
     found = [entry()[name] for name in ("host", "webhooks", "waiting", "last_result")]
     assert found == ["127.0.0.1", 1, 1, "500"]
@@ -73,5 +73,5 @@ def test_a_reloaded_daemon_applies_the_new_rules(start, command, target, tmp_pat
     assert (refused.status, refused.json["code"]) == (403, "webhooks-off")
     (tmp_path / "tmpmaild.toml").write_text(f'[webhooks]\nallow = ["127.0.0.1:{target.port}"]\n')
     assert command("reload").returncode == 0
-    daemon.deliver_octets(target.inbox(daemon)["address"], b"Subject: one\r\n\r\n")
+    daemon.deliver_raw(target.inbox(daemon)["address"], b"Subject: one\r\n\r\n")
     wait_until(lambda: target.told)

@@ -191,7 +191,7 @@ class Daemon:
         given = {"local_hostname": "localhost", "timeout": PATIENCE_SECONDS, **options}
         return smtplib.SMTP("127.0.0.1", self.smtp_port, **given)
 
-    def deliver_octets(self, address, *mails, sender="alice@example.com"):
+    def deliver_raw(self, address, *mails, sender="alice@example.com"):
         """Send messages unchanged, in one session."""
         with self.smtp() as client:
             for octets in mails:

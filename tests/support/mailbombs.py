@@ -128,7 +128,7 @@ class Victim:
         uses = {
             "readyz": (fetch, f"{self._daemon.url}/readyz"),
             "a list": (self._daemon.messages, self._address, "?limit=1"),
-            "a mail": (self._daemon.deliver_octets, self._address, HONEST),
+            "a mail": (self._daemon.deliver_raw, self._address, HONEST),
         }
         self.worst = dict.fromkeys(uses, 0.0)
         with ThreadPoolExecutor(1 + len(uses)) as threads:
@@ -145,7 +145,7 @@ class Victim:
 
 def deliver_and_read(daemon, address, mail):
     """Send a message, list it with its findings, search, read it, and open its view: everything a user can do."""
-    daemon.deliver_octets(address, mail)
+    daemon.deliver_raw(address, mail)
     (message,) = daemon.messages(address)
     here = f"/api/v1/addresses/{address}/messages/{message['id']}"
     for path in (here, f"{here}/raw", f"/api/v1/addresses/{address}/feed", *SEARCHES.format(address).split()):

@@ -222,7 +222,7 @@ def test_the_popup_recovers_when_the_service_is_back(browser, site, served_by):
     until(lambda: "cannot be reached" in browser.popup("document.querySelector('#notice').textContent"))
     browser.close_popup()
     daemon.start()
-    daemon.deliver_octets(address, b"Subject: Your code\r\n\r\nYour code is 730418.\r\n")
+    daemon.deliver_raw(address, b"Subject: Your code\r\n\r\nYour code is 730418.\r\n")
     until(lambda: browser.badge() == "1", "the badge", seconds=60)
     browser.press_button()
     browser.says("730418")

@@ -37,7 +37,7 @@ def test_a_message_of_100_mib_is_stored_completely(start):
     count = (MAX_MESSAGE_BYTES - len(HEAD) - len(END)) // len(block)
     mail = HEAD + block * count + END
     address = daemon.create()
-    daemon.deliver_octets(address, mail)
+    daemon.deliver_raw(address, mail)
     (message,) = daemon.messages(address)
     assert message["size"] == len(mail)
     here = f"{daemon.url}/api/v1/addresses/{address}/messages/{message['id']}"

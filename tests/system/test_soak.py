@@ -30,7 +30,7 @@ def minutes(amount):
 
 async def test_a_steady_load_leaks_nothing(start, disk, minutes, figure):
     daemon = start(disk, **(NO_LIMITS | SETTINGS))
-    daemon.deliver_octets(daemon.create(), b"Subject: the first\r\n\r\nopens what is opened once\r\n")
+    daemon.deliver_raw(daemon.create(), b"Subject: the first\r\n\r\nopens what is opened once\r\n")
     await settle(daemon, 0)
     before = descriptors(daemon)
     soak, bounds = Soak(daemon), Bounds(minutes)

@@ -204,7 +204,7 @@ async def test_a_search_of_all_messages_finds_words_fields_and_kinds_of_content(
 
 async def test_a_search_shows_results_from_the_server_before_all_messages_are_loaded(catcher, catcher_tab, expect):
     catcher.send("the oldest", text="A needle and a pin.", to=["bob@shop.example"])
-    catcher.deliver_octets("anna@shop.example", *[b"Subject: another\r\n\r\nText\r\n"] * 120)
+    catcher.deliver_raw("anna@shop.example", *[b"Subject: another\r\n\r\nText\r\n"] * 120)
     tab = await catcher_tab()
     search = tab.page.get_by_role("searchbox", name="Search all messages")
     async with tab.held("**/messages?*before=*"):
@@ -335,7 +335,7 @@ async def test_messages_to_a_recipient_are_deleted_including_unloaded_ones_but_n
     catcher, catcher_tab, expect
 ):
     catcher.send("for anna")
-    catcher.deliver_octets("bob@shop.example", *[b"Subject: for bob\r\n\r\nText\r\n"] * 120)
+    catcher.deliver_raw("bob@shop.example", *[b"Subject: for bob\r\n\r\nText\r\n"] * 120)
     tab = await catcher_tab()
     await choose_recipient(tab, re.compile("bob@shop.example"))
     await expect(tab.heading("120 messages")).to_be_visible()
@@ -402,7 +402,7 @@ async def test_each_message_has_a_url_for_the_back_and_forward_buttons_and_for_o
 async def test_the_url_of_a_message_can_be_copied_and_also_opens_an_old_message(catcher, catcher_tab, expect):
     catcher.send("the first", to=["bob@shop.example"])
     mail = b"Subject: another\r\n\r\nText\r\n"
-    catcher.deliver_octets("anna@shop.example", *[mail] * 120)
+    catcher.deliver_raw("anna@shop.example", *[mail] * 120)
     oldest = catcher.request("messages?to=bob@shop.example")["messages"][0]["id"]
     tab = await catcher_tab(f"#{oldest}")
     await expect(tab.heading("the first")).to_be_visible()
@@ -496,7 +496,7 @@ async def test_messages_read_in_one_tab_are_read_in_all_tabs_and_after_a_reload(
 
 async def test_thousands_of_messages_are_listed_in_pages_counted_and_searched(catcher, catcher_tab, expect):
     mail = "From: a@shop.example\r\nSubject: number {0}\r\n\r\nText {0}\r\n"
-    catcher.deliver_octets("anna@shop.example", *[mail.format(number).encode() for number in range(1200)])
+    catcher.deliver_raw("anna@shop.example", *[mail.format(number).encode() for number in range(1200)])
     catcher.send("for bob", to=["bob@shop.example"])
     tab = await catcher_tab()
     await expect(tab.heading("1201 messages")).to_be_visible()
@@ -528,8 +528,8 @@ async def test_thousands_of_messages_are_listed_in_pages_counted_and_searched(ca
 async def test_hostile_texts_and_a_thousand_recipients_are_shown_as_text(catcher, catcher_tab, expect):
     everybody = [f"user{number}@shop.example" for number in range(999)]
     catcher.send(HOSTILE, to=["<img/src=x>@shop.example".replace("<", "").replace(">", ""), *everybody])
-    catcher.deliver_octets('"<script>alert(1)</script> \\" b"@shop.example', b"Subject: quoted\r\n\r\nText\r\n")
-    catcher.deliver_octets(f"{'a' * 64}@{'b' * 60}.{'c' * 60}.example", b"Subject: long\r\n\r\nText\r\n")
+    catcher.deliver_raw('"<script>alert(1)</script> \\" b"@shop.example', b"Subject: quoted\r\n\r\nText\r\n")
+    catcher.deliver_raw(f"{'a' * 64}@{'b' * 60}.{'c' * 60}.example", b"Subject: long\r\n\r\nText\r\n")
     tab = await catcher_tab()
     await expect(tab.rows).to_have_count(3)
     await tab.rows.last.get_by_role("button").first.click()
@@ -553,7 +553,7 @@ IS_NARROW = """["html", "#mail", "#reader"].every((name) => document.querySelect
 
 
 async def test_on_the_narrowest_screen_nothing_is_wider_than_the_page_in_any_language(catcher, catcher_tab, expect):
-    catcher.deliver_octets("anna@shop.example", *[b"Subject: x\r\n\r\nText\r\n"] * 999)
+    catcher.deliver_raw("anna@shop.example", *[b"Subject: x\r\n\r\nText\r\n"] * 999)
     long = f"{'a' * 64}@{'b' * 60}.{'c' * 60}.example"
     others = [f"user{number}@shop.example" for number in range(20)]
     catcher.send("long " * 30, to=[long, long.replace("b", "d"), *others])

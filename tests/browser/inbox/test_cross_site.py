@@ -18,7 +18,7 @@ async def test_the_page_creates_shows_and_deletes_and_its_frames_send_no_api_req
 
     tab.page.on("request", on_request)
     await (await tab.visit(url=daemon.url.replace("127.0.0.1", name))).until_live()
-    daemon.deliver_octets(await tab.address(), MAIL)
+    daemon.deliver_raw(await tab.address(), MAIL)
     await tab.until_subjects("Welcome")
     await tab.open("Welcome")
     await expect(tab.mail.get_by_alt_text("Logo")).to_have_js_property("naturalWidth", 1)

@@ -20,7 +20,7 @@ def count_of(tab, inbox):
 async def fill(tab, count):
     address = await tab.address()
     mail = "From: a@example.com\r\nSubject: {}\r\n\r\nText\r\n"
-    tab.daemon.deliver_octets(address, *(mail.format(one).encode() for one in reversed(subjects(count))))
+    tab.daemon.deliver_raw(address, *(mail.format(one).encode() for one in reversed(subjects(count))))
     await tab.until_subjects(*subjects(count))
     return address
 

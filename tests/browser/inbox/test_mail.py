@@ -30,7 +30,7 @@ def sign_up(subject):
 async def reading(tab):
     """Open a tab in which a sign-up message has arrived and has been opened automatically."""
     tab.address_shown = await tab.address()
-    tab.daemon.deliver_octets(tab.address_shown, sign_up("Confirm your account"))
+    tab.daemon.deliver_raw(tab.address_shown, sign_up("Confirm your account"))
     await tab.reader.wait_for()
     return tab
 
@@ -90,7 +90,7 @@ async def test_a_link_to_the_host_it_names_has_no_warning_and_a_message_without_
     tab.daemon.deliver(await tab.address(), "Verify your e-mail address", html=html)
     await tab.reader.get_by_role("link", name="Open www.example.com").wait_for()
     assert await tab.reader.get_by_text("but the link leads to").count() == 0
-    tab.daemon.deliver_octets(await tab.address(), b"\r\n\r\n", sender="")
+    tab.daemon.deliver_raw(await tab.address(), b"\r\n\r\n", sender="")
     await tab.open("No subject")
     assert await tab.reader.get_by_text("No sender").is_visible()
     assert await tab.reader.get_by_text("There is no text in this message.").is_visible()
@@ -112,7 +112,7 @@ async def test_a_deletion_can_be_undone_and_otherwise_deletes_the_message_and_th
     assert await reading.heading("Waiting for messages…").is_visible()
     await reading.send_deletions()
     assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
-    reading.daemon.deliver_octets(reading.address_shown, sign_up("Another"))
+    reading.daemon.deliver_raw(reading.address_shown, sign_up("Another"))
     await reading.until_subjects("Another")
     await reading.end()
     await expect(reading.page.locator("#toast")).to_contain_text("and its messages were deleted")
@@ -130,7 +130,7 @@ async def test_a_deletion_can_be_undone_and_otherwise_deletes_the_message_and_th
 @pytest.mark.browsers("firefox")
 async def test_remote_images_are_loaded_only_on_request_and_only_for_one_message(watched, expect):
     blocked = watched.reader.get_by_text("2 remote images blocked.")
-    watched.daemon.deliver_octets(await watched.address(), sign_up("one"), sign_up("two"))
+    watched.daemon.deliver_raw(await watched.address(), sign_up("one"), sign_up("two"))
     await watched.until_subjects("two", "one")
     await watched.open("one")
     await expect(blocked).to_be_visible()

@@ -17,7 +17,7 @@ def mails():
 async def page(daemon, pages, keep):
     """Open the page with an inbox that contains all the messages."""
     inbox = daemon.create()
-    daemon.deliver_octets(inbox.address, *mails())
+    daemon.deliver_raw(inbox.address, *mails())
     page = await pages.borrow()
     page.inbox = inbox
     await keep(page, daemon, inbox)

@@ -246,7 +246,7 @@ async def open_inbox(daemon, guarded_page, shared_pages, keep):
     async def start(*mails):
         one = Inbox(guarded_page, daemon, daemon.create())
         if mails:
-            daemon.deliver_octets(one.inbox.address, *mails, sender="mallory@evil.example")
+            daemon.deliver_raw(one.inbox.address, *mails, sender="mallory@evil.example")
         await one.visit(keep)
         if mails:
             await one.page.locator("#list > li").nth(len(mails) - 1).wait_for()

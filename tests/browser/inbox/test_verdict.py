@@ -36,7 +36,7 @@ class Sender:
 
     def send(self, subject, author=None):
         raw = f"From: Shop <shop@{author or self.domain}>\r\nTo: {self.inbox.address}\r\nSubject: {subject}\r\n\r\nText.\r\n"
-        self.daemon.deliver_octets(self.inbox.address, raw.encode(), sender=f"bounce@{self.domain}")
+        self.daemon.deliver_raw(self.inbox.address, raw.encode(), sender=f"bounce@{self.domain}")
 
 
 @pytest.fixture
