@@ -39,7 +39,7 @@ _STATE = Path("/var/lib")  # where systemd creates each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
 _DAC_READ_SEARCH, _NET_BIND_SERVICE = 2, 10
-_KEPT = 1 << _DAC_READ_SEARCH | 1 << _NET_BIND_SERVICE
+_CAPABILITIES = 1 << _DAC_READ_SEARCH | 1 << _NET_BIND_SERVICE
 
 log = logging.getLogger(__name__)
 
@@ -337,8 +337,8 @@ def _become(uid: int, gid: int) -> None:
 def _keep_capabilities(libc: ctypes.CDLL) -> None:
     header, sets = _Header(_CAPABILITY_VERSION, 0), (_Sets * 2)()
     _call(libc.capget, ctypes.byref(header), sets)
-    kept = sets[0].permitted & _KEPT
-    _call(libc.capset, ctypes.byref(header), (_Sets * 2)(_Sets(kept, kept, 0), _Sets(0, 0, 0)))
+    permitted = sets[0].permitted & _CAPABILITIES
+    _call(libc.capset, ctypes.byref(header), (_Sets * 2)(_Sets(permitted, permitted, 0), _Sets(0, 0, 0)))
 
 
 def _call(function: "ctypes._NamedFuncPointer", *arguments: object) -> None:

@@ -507,7 +507,7 @@ class Serializer:
             ("subject", rest.subject),
             ("q", rest.text),
             ("to", rest.recipient),
-            *[("has", held) for held in sorted(rest.has)],
+            *[("has", feature) for feature in sorted(rest.has)],
             ("after", rest.after),
             ("before", rest.before),
         ]

@@ -53,14 +53,14 @@ def _simple_body(raw: bytes, start: int) -> Iterator[bytes]:
 
 def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
     """Yield the body with single spaces, without trailing white space on lines, and without blank lines at the end."""
-    kept, line_ends, is_empty = b"", 0, True
+    pending, line_ends, is_empty = b"", 0, True
     for at in range(start, len(raw), _PIECE_BYTES):
-        piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
+        piece = pending + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
         while b"  " in piece:
             piece = piece.replace(b"  ", b" ")
         # A run of white space may continue in the next piece.
-        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")
-        piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
+        pending = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")
+        piece = piece[: len(piece) - len(pending)].replace(b" \r\n", b"\r\n")
         content_bytes, more = _without_line_ends(piece, 0, len(piece))
         if content_bytes:
             yield from (b"\r\n" * min(_PIECE_BYTES, line_ends - done) for done in range(0, line_ends, _PIECE_BYTES))

@@ -364,8 +364,8 @@ def set_webhook(
     if execute("DELETE FROM webhook WHERE inbox_id = ?", (inbox_key,)).rowcount:
         batch.state.unerased = True
     if webhook is not None:
-        told = batch.last_message_key
-        execute("INSERT INTO webhook VALUES (?, ?, ?, ?, 0, 0, NULL, '')", (inbox_key, version, told, told))
+        newest = batch.last_message_key
+        execute("INSERT INTO webhook VALUES (?, ?, ?, ?, 0, 0, NULL, '')", (inbox_key, version, newest, newest))
         text = (webhook, padding_bytes(len(webhook.encode())))
         execute("INSERT INTO webhook_text VALUES (?, ?, ?, zeroblob(?))", (inbox_key, FILLER, *text))
     return None
