@@ -61,15 +61,17 @@ def test_status_reports_the_content_with_and_without_the_service(daemon, run, tm
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr, found["ready"]) == (0, "", True)
     numbers = found["numbers"]
-    assert (numbers["inboxes"], numbers["messages"], numbers["wal_bytes"]) == (1, 1, None)
+    inboxes, messages = numbers["inboxes"], numbers["messages"]
+    assert (inboxes > 0, messages > 0, numbers["wal_bytes"]) == (True, True, None)
     assert "of 10.0 GiB used by all daemons together\n" in run("status").stdout
     done = run("status", cwd=tmp_path)  # in this folder there is no daemon to respond
     assert done.returncode == 4
     assert "database  postgresql://tmpmaild@" in done.stdout
-    assert "stored    1 inbox, 1 message\n" in done.stdout
+    stored = f"{inboxes} inbox{'es' * (inboxes > 1)}, {messages} message{'s' * (messages > 1)}"
+    assert f"stored    {stored}\n" in done.stdout
     assert "stopped" not in done.stdout
     alone = json.loads(run("status", "--json", cwd=tmp_path).stdout)
-    assert (alone["running"], alone["clean_stop"], alone["messages"]) == (False, None, 1)
+    assert (alone["running"], alone["clean_stop"], alone["messages"]) == (False, None, messages)
     assert alone["file_bytes"] > 1 << 20
 
 
@@ -92,6 +94,7 @@ def test_purge_block_and_postmaster_work(daemon, run):
 
 
 def test_backup_and_restore_name_commands_of_postgresql_that_work(cluster, daemon, run, tmp_path):
+    daemon.create()
     file = tmp_path / "a copy"
     done = run("backup", file)
     assert (done.returncode, done.stdout, file.exists()) == (1, "", False)
