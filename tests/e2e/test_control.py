@@ -23,12 +23,13 @@ def run(daemon, command):
     return run
 
 
-def test_status_reports_addresses_content_and_counts(daemon, run):
+def test_status_reports_addresses_content_and_counts(start, command):
+    daemon = start()
     address = daemon.create()
     daemon.deliver_raw(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
         daemon.deliver_raw("nobody@mail.example.com", b"")
-    done = run("status", "--json")
+    done = command("status", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert (found["running"], found["ready"], found["reason"]) == (True, True, "")
@@ -41,7 +42,7 @@ def test_status_reports_addresses_content_and_counts(daemon, run):
     }
     counted = {name: found["numbers"][name] for name in ("inboxes", "messages", "mails_accepted", "smtp_refusals")}
     assert counted == {"inboxes": 1, "messages": 1, "mails_accepted": 1, "smtp_refusals": 1}
-    text = run("status").stdout
+    text = command("status").stdout
     assert text.startswith("tmpmaild ")
     assert "ready\n" in text
     assert "stored    1 inbox, 1 message\n" in text
