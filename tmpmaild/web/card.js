@@ -35,6 +35,7 @@ export class Card {
 
   constructor(element, actions) {
     [this.#element, this.#actions] = [element, actions];
+    this.#extend = button("", "", { class: "quiet", click: actions.extend });
   }
 
   showLoading() {
@@ -43,14 +44,18 @@ export class Card {
 
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
-    this.#extend = button("time", extensionOf(inbox, nowMs)?.label ?? "", { class: "quiet", click: this.#actions.extend });
-    // The text of the button is hidden on screens with little height.
-    this.#extend.ariaLabel = this.#extend.title = this.#extend.textContent;
+    const label = extensionOf(inbox, nowMs)?.label ?? "";
+    const hadFocus = document.activeElement === this.#extend;
+    // The same element for all inboxes, because the stream may report an extension before the response arrives: until
+    // then, the button is busy. Its text is hidden on screens with little height.
+    this.#extend.replaceChildren(icon("time"), h("span", label));
+    this.#extend.ariaLabel = this.#extend.title = label;
     this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox), this.#drawNotice(),
       h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
       h("div.brief", this.#fresh(), inbox.token && this.#button("change", "change", "quiet"), this.#menu()),
       h("div.life", this.#bar));
+    if (hadFocus) this.#extend.focus();
     this.tick(nowMs);
   }
 

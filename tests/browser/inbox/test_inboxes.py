@@ -4,6 +4,7 @@ import re
 import time
 from datetime import datetime
 
+import anyio
 import pytest
 
 from scripts import scripts_of
@@ -71,9 +72,40 @@ async def test_a_name_and_a_lifetime_are_chosen_and_errors_are_shown_at_the_name
     await until_address(tab, "mine@mail.example.com")
     assert await tab.card.get_by_text("private", exact=True).is_visible()
     assert [one["private"] for one in await tab.kept()] == [False, False, True]
+    extend = tab.button(re.compile("^Extend to "))
     for left in ("70 min", "2 hr", "3 hr"):
-        await tab.button(re.compile("^Extend to ")).click()
+        await expect(extend).not_to_have_attribute("aria-busy", "true")  # the stream may be faster than the response
+        await extend.click()
         await expect(tab.card.get_by_role("timer")).to_have_text(f"Expires in {left}")
+
+
+async def test_an_extension_that_the_stream_reports_first_keeps_its_button_busy_and_focused(
+    generous_daemon, any_tab, expect
+):
+    tab = await (await (await any_tab(at=generous_daemon)).visit()).until_live()
+    extend, timer = tab.button(re.compile("^Extend to ")), tab.card.get_by_role("timer")
+    reported = anyio.Event()
+
+    async def respond_late(route):
+        if route.request.method != "PATCH":
+            await route.fallback()
+            return
+        response = await route.fetch()
+        await reported.wait()
+        await route.fulfill(response=response)
+
+    await extend.focus()
+    await tab.page.route("**/addresses/*", respond_late)
+    try:
+        await tab.page.keyboard.press("Enter")
+        await expect(timer).to_have_text("Expires in 70 min")
+        await expect(extend).to_have_attribute("aria-busy", "true")
+    finally:
+        reported.set()
+    await expect(extend).to_have_attribute("aria-busy", "false")
+    await expect(extend).to_be_focused()
+    await tab.page.keyboard.press("Enter")
+    await expect(timer).to_have_text("Expires in 2 hr")
 
 
 @pytest.mark.browsers("firefox", "webkit")
