@@ -104,7 +104,7 @@ export class Reader {
   outlive() {
     this.#element.classList.add("outlived");
     this.#part("header").before(bar("warn", t("already-gone"), t("close"), this.#actions.close));
-    const details = this.#part("details:not(:has(dd))"); // the reasons for the verdict can no longer be loaded
+    const details = this.#part(".proof details:not(:has(dd))"); // the reasons for the verdict can no longer be loaded
     details?.replaceWith(h("span.small.soft", ...details.querySelector("summary").childNodes));
   }
 

@@ -29,7 +29,7 @@ export async function sourceOf(response) {
     if (done) break;
     chunks.push(value);
   }
-  stream.cancel();
+  stream.cancel().catch(() => {}); // an error is reported by `whole`
   return { start: new Blob(chunks), whole };
 }
 

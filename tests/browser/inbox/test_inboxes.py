@@ -227,6 +227,17 @@ async def test_only_its_button_closes_the_only_copy_of_an_expired_message_and_no
     await expect(tab.button("Check for new messages now")).to_be_visible()
 
 
+async def test_the_folded_quote_of_an_expired_message_can_still_be_opened(open_inbox, daemon, inbox, expect):
+    daemon.deliver(inbox.address, "Re: one", text="Agreed.\n\nAlice wrote:\n" + "> a line\n" * 5)
+    tab = await open_inbox(inbox)
+    await tab.open("Re: one")
+    toggle = tab.reader.get_by_text("Quoted text", exact=True)
+    await expect(toggle).to_be_visible()
+    await until_expired(tab, inbox)
+    await toggle.click()
+    await expect(tab.reader.locator("pre").filter(has_text="a line")).to_be_visible()
+
+
 @pytest.mark.browsers("firefox")
 async def test_after_an_expiry_the_next_visit_states_the_address_its_expiry_and_its_message_count(
     any_tab, daemon, inbox, keep, expect

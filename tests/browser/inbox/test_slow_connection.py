@@ -157,7 +157,8 @@ async def test_images_are_requested_once_even_if_the_button_is_clicked_twice(tab
 
     await tab.page.route("**/view", refuse)
     try:
-        await load.click()
+        async with tab.page.expect_request("**/view"):
+            await load.click()
         await load.click()
         await expect(load).to_have_attribute("aria-busy", "true")
         assert sum(path.endswith("/view") for _, path in tab.asked) == 1
