@@ -1,6 +1,7 @@
 """Error messages of the operator's commands: invalid arguments, and no running service."""
 
 import asyncio
+import errno
 import json
 import os
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_a_missing_configured_file_is_an_error(tmp_path, monkeypatch, text, said
     assert (done.exit_code, done.stdout) == ((78, "") if said else (0, "x.toml: ok\n"))
     assert said.replace("{here}", str(tmp_path)) in done.stderr
     assert done.stderr.count("\n") == bool(said)
+
+
+def test_a_folder_that_only_the_service_may_search_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "x.toml").write_text(f'[storage]\npath = "{tmp_path}/private/mail.db"')
+    read, private = Path.stat, tmp_path / "private"
+
+    def forbid(path, **options):
+        if private in (path, *path.parents):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return read(path, **options)
+
+    monkeypatch.setattr(Path, "stat", forbid)
+    done = CliRunner().invoke(main, ["check-config", "--config", str(tmp_path / "x.toml")], env={})
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("command", [["status"], ["purge", "--all", "--yes"], ["restore", "x"], ["serve"], ["doctor"]])

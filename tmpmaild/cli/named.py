@@ -1,6 +1,7 @@
 """Finds missing or unusable files, folders and Python packages that a configuration needs."""
 
 import ssl
+import stat
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,10 +30,10 @@ def missing(config: Config) -> Iterator[str]:
         except OSError as error:
             yield f"storage.password_file: {password}: {error.strerror or error}"
     for key, path in _files_to_make(config):
-        if path.is_dir():
+        if _is_folder(path):
             yield f"{key}: {path}: is a folder; expected a file"
         folder = path.absolute().parent
-        if not folder.is_dir() and folder.parent not in _MADE_BY_SYSTEMD:
+        if _is_folder(folder) is False and folder.parent not in _MADE_BY_SYSTEMD:
             yield f"{key}: {folder}: no such folder"
     for key, value, packages in (
         ("storage.url", config.storage.url, ("asyncpg",)),
@@ -41,6 +42,16 @@ def missing(config: Config) -> Iterator[str]:
         absent = [name for name in packages if value and find_spec(name) is None]
         if absent:
             yield f"{key}: needs Python packages that are not installed: {', '.join(absent)}"
+
+
+def _is_folder(path: Path) -> bool | None:
+    """Return whether a path is a folder; None if only a different user, such as the service's, may know this."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except PermissionError:
+        return None
+    except OSError:
+        return False
 
 
 def _is_handed_over(file: str) -> bool:
