@@ -7,6 +7,7 @@ import pytest
 from tmpmaild.inboxes import counting
 from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.model import Page, Purpose
+from tmpmaild.storage.keys import message_id_of
 
 from .conftest import World
 
@@ -110,6 +111,27 @@ async def test_the_counts_of_the_latest_recipients_are_complete(world, monkeypat
     assert await counted(world) == (6, [("bob@shop.example", 2), ("eve@shop.example", 2)])
     await world.deliver("ada@shop.example")
     assert await counted(world) == (7, [("ada@shop.example", 3), ("bob@shop.example", 2)])
+
+
+async def test_other_tasks_run_while_the_recipients_of_a_message_are_compared():
+    pages = [[(message_id_of(1), "\n".join(f"{number}@bücher.example" for number in range(1000)))], []]
+
+    class Stored:
+        async def list_recipients(self, _inbox_id, _page):
+            return pages.pop(0)
+
+    turns = 0
+
+    async def count_turns():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    [(_, recipients)] = [one async for one in counting.recipients_by_message(Stored(), "1", Page())]
+    other.cancel()
+    assert (len(recipients), turns) == (1000, 20)
 
 
 async def test_a_storage_that_other_daemons_change_is_counted_each_time(world):

@@ -157,3 +157,22 @@ def test_a_message_matches_if_it_contains_the_wanted_texts(wanted, is_match):
 def test_a_message_has_an_attachment_if_it_is_not_inline(attachments, is_match):
     letter = msgspec.structs.replace(LETTER, attachments=attachments)
     assert matches(letter, Page(has=frozenset({"attachment"})), "") is is_match
+
+
+@pytest.mark.parametrize(("domain", "turns"), [("bücher.example", 1), ("books.example", 0)])
+async def test_many_recipients_at_internationalised_domains_are_compared_in_a_turn(domain, turns):
+    class Scheduler:
+        turns = 0
+
+        async def run(self, work, *, work_bytes):
+            assert work_bytes > 0
+            self.turns += 1
+            return work()
+
+    shelf = Shelf(NEITHER)
+    recipients = "\n".join(f"{number}@{domain}" for number in range(200))
+    shelf.messages = [msgspec.structs.replace(shelf.messages[0], recipient=recipients)]
+    shelf.scheduler = Scheduler()
+    for wanted, found in ((f"7@{domain.upper()}", 1), (f"200@{domain}", 0)):
+        assert len((await filtered(Page(recipient=wanted), shelf)).messages) == found
+    assert shelf.scheduler.turns == 2 * turns
