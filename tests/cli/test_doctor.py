@@ -547,7 +547,7 @@ def test_a_resolver_that_does_not_respond_is_a_result_and_is_not_logged(tmp_path
     with silent() as dead:
         place = f"127.0.0.1:{dead.getsockname()[1]}"
         arguments = ["doctor", "--dns", "--resolver", place]
-        code = f"from tmpmaild.cli.doctor import network; network._QUESTION_SECONDS = 0.1; main({arguments})"
+        code = f"from tmpmaild.cli.doctor import network; network._QUERY_SECONDS = 0.1; main({arguments})"
         command = [sys.executable, "-c", f"from tmpmaild.cli.main import main; {code}"]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")

@@ -247,7 +247,7 @@ def load_certificate(context: ssl.SSLContext, smtp: Smtp) -> None:
     An encrypted key cannot be used.
     """
     try:
-        # Without a password, OpenSSL would ask for one on the terminal, and a reload would block the event loop.
+        # Without a password, OpenSSL would ask for one on the terminal, and a reload would wait for it.
         context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password="")
     except OSError as error:  # including ssl.SSLError
         raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error

@@ -110,9 +110,9 @@ class Protocol(H11Protocol):
                 raise
             return
         # Without a Content-Length, the body may be delayed, because a stream may wait for its first event.
-        is_not_modified = isinstance(event, h11.Response) and self._has_body(event)
-        self._header = data if is_not_modified else b""
-        if not is_not_modified:
+        is_delayed = isinstance(event, h11.Response) and self._has_body(event)
+        self._header = data if is_delayed else b""
+        if not is_delayed:
             await self.send(RawData(data=data))
 
     def _has_body(self, response: h11.Response) -> bool:

@@ -25,7 +25,7 @@ from tmpmaild.metrics import Gauge
 
 IDLE_SECONDS = 15
 PROXY_IDLE_SECONDS = 620  # proxies keep connections idle for at most 600 s (Google 600 s, Caddy 120 s, nginx 60 s)
-REFUSED_AT_ONCE = 16  # process.within_descriptors reserves descriptors for these connections
+REFUSED_AT_ONCE = 16  # process.limit_connections reserves descriptors for these connections
 REFUSAL_SECONDS = 1
 """Limits that tests reduce."""
 _SEND_BUFFER_BYTES = 256 * 1024

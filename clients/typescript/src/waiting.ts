@@ -37,7 +37,7 @@ export class Waiting<T> {
   readonly #passedOver: MessageItem[] = [];
   #longestWaitMs = LONGEST_WAIT_MS;
   #after: string | undefined;
-  #hasAnswered = false;
+  #hasResponded = false;
   #reason = "";
   #lastError: Error | null = null;
 
@@ -82,14 +82,14 @@ export class Waiting<T> {
     try {
       const [{ messages: page, reason }, response] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
       this.#reason = reason ?? this.#reason;
-      this.#hasAnswered = true;
+      this.#hasResponded = true;
       const found = await this.#take(page);
       this.#lastError = null;
       if (found !== null || page.length >= MAX_PAGE) return [found, null];
       if (page.length === 0 && waitSeconds === 0 && this.#movedOn(response)) return [null, null];
       return [null, page.length > 0 ? 0 : Math.max(PAUSE_MS - (performance.now() - started), 0)];
     } catch (error) {
-      return [null, this.#afterTrouble(error, performance.now() - started)];
+      return [null, this.#afterError(error, performance.now() - started)];
     }
   }
 
@@ -136,7 +136,7 @@ export class Waiting<T> {
     }
   }
 
-  #afterTrouble(error: unknown, tookMs: number): number {
+  #afterError(error: unknown, tookMs: number): number {
     if (error instanceof Problem && TEMPORARY.includes(error.code)) {
       this.#lastError = error;
       if (error.code === "rate-limited") this.inbox.http.warnOfRateLimit();
@@ -148,7 +148,7 @@ export class Waiting<T> {
       // Most likely, a proxy cut off a long request, so use a shorter wait.
       const shorterMs = Math.max(tookMs * 0.8, this.#longestWaitMs / 8);
       this.#longestWaitMs = Math.min(shorterMs, this.#longestWaitMs);
-    } else if (!this.#hasAnswered) throw error;
+    } else if (!this.#hasResponded) throw error;
     return Math.max(PAUSE_MS - tookMs, 0);
   }
 
