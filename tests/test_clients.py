@@ -133,6 +133,6 @@ def test_an_ipv4_mapped_network_equals_the_ipv4_network(text, network):
 
 
 @pytest.mark.parametrize("text", ["::ffff:127.0.0.1/104", "10.0.0.1/8", "x", "::ffff:10.0.0.0/129"])
-def test_a_network_with_host_bits_and_other_text_are_refused(text):
+def test_a_network_with_host_bits_or_other_text_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
         parse_network(text)

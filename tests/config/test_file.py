@@ -76,7 +76,7 @@ def test_a_file_that_is_not_utf8_is_reported_and_a_byte_order_mark_is_ignored(tm
         ("domains = 'a'\n[domains]\n", r".*\(at line 2, .*\): \[domains\]; a key may occur only once$"),
         ("http = {listen = 1, listen = 2}\n", r".*'listen' \(at line 1, .*\): http; a key may occur only once$"),
         ("# ü\r\n[log]\r\n 'level' = 1\r\n 'level' = 2\r\n", r".*\(at line 4, .*\): 'level'; a key may occur"),
-        # Where the statement has more than one line, only the line is stated.
+        # Inside a statement with more than one line, there is no key on the reported line, so only the line is stated.
         ("domains = ['a']\ndomains = [\n'b=c',\n]\n", r".*\(at line 4, column \d\); a key may occur only once$"),
         ("domains = [\n'a=b' c\n]\n", r".*\(at line 2, column \d\); separate the items"),
         ("domains: ['a']\n", r".*\(at line 1, column 8\): domains; write KEY = VALUE$"),

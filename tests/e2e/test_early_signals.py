@@ -1,6 +1,6 @@
 """Signals that arrive before the daemon is ready: it survives SIGHUP, and exits with 0 on SIGTERM and SIGINT.
 
-A catcher and a service for tests end instead if SIGHUP arrives while their modules are loaded.
+A catcher or a service for tests is terminated instead if SIGHUP arrives while its modules are being loaded.
 """
 
 import signal

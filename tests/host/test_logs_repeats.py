@@ -82,7 +82,7 @@ def test_actions_of_operators_are_always_written(name):
     assert written == [name != "smtp.connections"] * 1000
 
 
-def test_lines_of_debugging_the_access_log_and_the_audit_are_never_counted():
+def test_debug_access_log_and_audit_lines_are_never_counted():
     repeats = Repeats()
     for _ in range(MAX_LINES + 1):
         assert repeats.passes(record("debug", level=logging.DEBUG), 0)

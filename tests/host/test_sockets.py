@@ -153,7 +153,7 @@ def test_a_weak_certificate_is_reported_with_the_error_of_openssl(pem, monkeypat
         load_certificate(Context(), Smtp(tls_certificate="one.pem", tls_key="one.key"))
 
 
-def test_the_shown_certificate_is_known_since_it_was_loaded_and_no_file_is_read_again(pem, tmp_path):
+def test_the_certificate_is_reported_as_loaded_without_reading_its_files_again(pem, tmp_path):
     """``ShownCertificate`` is used in the event loop."""
     folder = tmp_path / "pem"
     shutil.copytree(pem, folder)

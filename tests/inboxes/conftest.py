@@ -99,7 +99,7 @@ class House(World):
             task.cancel()
 
     async def asleep(self, listeners):
-        """Wait until there are this many listeners, and then a moment for reads that are still running."""
+        """Wait until there are this many listeners, and then a moment longer for reads that are still in progress."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while len(self.service.bus) != listeners:
                 await anyio.lowlevel.checkpoint()

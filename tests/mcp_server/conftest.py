@@ -63,7 +63,7 @@ def portal():
 
 @pytest.fixture(scope="session")
 def connect(portal, tmp_path_factory):
-    """Return a function that returns a context manager, which starts a server process and yields a client of it."""
+    """Return a function that returns a context manager that starts a server process and yields a client for it."""
     stderr = tmp_path_factory.mktemp("mcp-stderr") / "stderr.txt"
 
     with stderr.open("w") as errlog:

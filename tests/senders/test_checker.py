@@ -126,7 +126,7 @@ async def test_a_message_that_was_not_checked_is_checked_when_it_is_read(harness
 
 
 @pytest.mark.both_engines
-async def test_no_verdict_is_stored_if_the_message_or_its_inbox_ends_before_the_dns_response(harness, zones):
+async def test_no_verdict_is_stored_if_the_message_or_its_inbox_is_gone_before_the_dns_response(harness, zones):
     deleted, ended, expired = [await harness.create(name) for name in ("deleted", "ended", "expired")]
     answers = anyio.Event()
 

@@ -181,7 +181,7 @@ def test_nothing_is_kept_beyond_the_limit(octet):
     assert octet != b"x" or reader.held_bytes < 10
 
 
-def test_a_message_of_several_times_the_limit_is_endless():
+def test_a_message_of_several_times_the_limit_counts_as_endless():
     reader = DataReader(MAX_BYTES)
     reader.feed(b"x" * (4 * MAX_BYTES))
     assert not reader.endless

@@ -108,7 +108,7 @@ def test_a_large_message_is_charged_little_more_than_its_pages(table):
     assert table.used_bytes() <= cost_bytes <= table.used_bytes() + 2 * PAGE_BYTES
 
 
-def test_exactly_the_charged_bytes_are_given_back(table):
+def test_exactly_the_charged_bytes_are_freed(table):
     sizes = [0, 40, 5000, 123_456]
     costs = [table.add(5, 6, raw=b"x" * size) for size in sizes]
     execute = table.connection.execute

@@ -92,7 +92,7 @@ async def _shrink(cleaner, path):
 
 
 async def prove_erasure(storage, path, clock, size):
-    """Let some, then all of this many inboxes expire; after each sweep, no file may contain data of an expired inbox.
+    """Let some and then all of ``size`` inboxes expire. After each sweep, no file may contain data of an expired inbox.
 
     At the end, the files must be small again.
     """

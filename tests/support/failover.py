@@ -124,7 +124,7 @@ class Sender(threading.Thread):
 
 
 def lose(pair, daemon, how, senders=4):
-    """Make the primary fail under load; return the lost messages, and the seconds between promotion and next 250."""
+    """Make the primary fail under load; return the lost messages, and the seconds from promotion to the next 250."""
     address = daemon.create()
     sending = [Sender(daemon, address, f"s{number}") for number in range(senders)]
     try:

@@ -55,7 +55,7 @@ RUN = Path(__file__).with_name("htmlbombs_run.py")
 
 
 def bomb_seconds(divisor):
-    """Return the CPU seconds for each bomb, cut to a fraction of its length; the work may use 200 MiB of memory."""
+    """Return the CPU seconds that each bomb takes if its length is divided by ``divisor``, with 200 MiB of memory."""
     run = finished(
         [sys.executable, RUN, str(divisor)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -31,7 +31,7 @@ def _sheet_of_classes():
 
 CLASSES = " ".join(f"c{n}" for n in range(50))
 LONG_RULE = f"<style>.a{{{'b:c;' * 6000}opacity:1}}</style>"
-# ``htmlbombs.py`` contains HTML that is expensive to parse in the way that browsers do.
+# ``htmlbombs.py`` contains HTML that is expensive to parse with the rules of browsers.
 MAILS = {
     "an honest mail of 10 MiB": mail("html", FULL, "<tr><td style='color:#333'>a line of the table</td></tr>\r\n"),
     "dashes, 10 MiB": mail("text", FULL, "-\r\n", "Your verification code:\n"),

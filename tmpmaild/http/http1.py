@@ -110,9 +110,9 @@ class Protocol(H11Protocol):
                 raise
             return
         # Without a Content-Length, the body may be delayed, because a stream may wait for its first event.
-        is_delayed = isinstance(event, h11.Response) and self._has_body(event)
-        self._header = data if is_delayed else b""
-        if not is_delayed:
+        waits_for_body = isinstance(event, h11.Response) and self._has_body(event)
+        self._header = data if waits_for_body else b""
+        if not waits_for_body:
             await self.send(RawData(data=data))
 
     def _has_body(self, response: h11.Response) -> bool:

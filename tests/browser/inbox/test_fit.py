@@ -184,7 +184,7 @@ async def test_the_background_below_a_scaled_message_is_not_that_of_its_narrower
     assert await tab.page.evaluate(ground) == "rgb(244, 246, 249)"
 
 
-A4_PX = 690  # the width of A4 with the margins that browsers use, or more
+A4_PX = 690  # the width of A4 between margins as large as those of browsers, or larger
 
 
 @pytest.mark.browsers("firefox", "webkit")

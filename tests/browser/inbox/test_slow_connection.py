@@ -216,7 +216,7 @@ async def test_the_attachment_clicked_last_is_previewed_even_if_another_arrives_
     assert await tab.page.evaluate("previews") == ["second", "third"]
 
 
-async def test_a_source_that_is_on_its_way_is_announced(tab, expect):
+async def test_the_page_says_that_a_source_is_being_loaded(tab, expect):
     tab.daemon.deliver(await tab.address(), "one", text="the text")
     await tab.open("one")
     loading = tab.reader.get_by_text("Loading…", exact=True)
