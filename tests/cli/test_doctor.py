@@ -76,7 +76,7 @@ def test_a_listener_that_is_not_a_service_is_reported(place, monkeypatch):
         (
             {"needs_restart": ["storage.path", "http.listen"]},
             "warning",
-            "runs with earlier values of storage.path, http.listen, which take effect only after a restart",
+            "runs with the earlier values of storage.path, http.listen: changes to them need a restart",
         ),
     ],
 )
@@ -290,7 +290,7 @@ def test_a_limit_on_memory_that_the_largest_message_exceeds_is_reported():
     assert levels(machine.memory_for_mail(Config(smtp=Smtp(max_inflight_bytes=100)))) == ["warning"]
     [inbox] = machine.memory_for_mail(Config(addresses=Addresses(max_bytes=1000)))
     assert (inbox.check, inbox.text.partition(":")[0]) == ("addresses.max_bytes", "1000")
-    assert inbox.advice == "set it to at least 2.5 times smtp.max_message_bytes (10485760)"
+    assert inbox.advice == "set it to at least 26214400 (2.5 times smtp.max_message_bytes)"
 
 
 # The certificate

@@ -21,7 +21,7 @@ def test_a_day_is_a_date():
 
 
 @pytest.mark.parametrize("given", ["28.11.2026", "2026-13-01", "2026-11-28T10:00:00", "tomorrow", "Sunday", "1d", ""])
-def test_any_other_day_is_refused_with_the_expected_form(given):
+def test_any_other_text_is_refused_with_an_error_that_states_the_expected_form(given):
     done = CliRunner().invoke(audit, ["ada@mail.example.com", "--day", given], env={})
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"expected a day such as 2026-11-28, or today or yesterday (in UTC), not {given!r}" in done.stderr

@@ -173,7 +173,8 @@ def test_a_reload_that_does_not_find_the_service_names_the_key_that_may_have_cha
     done = run("reload", **changed)
     assert done.exit_code == 4
     assert (
-        f"; if you have changed {key} since the service started, it still listens at the earlier place" in done.stderr
+        f"; if you have changed {key} since the service started, the service still uses its earlier control socket"
+        in done.stderr
     )
     assert "if you have changed" not in run("inboxes", **changed).stderr
 

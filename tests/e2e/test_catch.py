@@ -269,8 +269,8 @@ def test_messages_to_a_recipient_are_deleted(empty):
 @pytest.mark.parametrize(
     ("query", "pointer", "detail"),
     [
-        ("to=anna@shop.example&id={id}", "to", "expected no to together with id"),
-        ("to=anna@shop.example&up_to={id}&id={id}", "up_to", "expected no up_to together with id"),
+        ("to=anna@shop.example&id={id}", "to", "expected only one of id and to"),
+        ("to=anna@shop.example&up_to={id}&id={id}", "up_to", "expected only one of id and up_to"),
         ("to=", "to", "expected a recipient's address"),
         ("too=anna@shop.example", "too", "expected only id, up_to and to"),
     ],
@@ -453,7 +453,7 @@ def test_this_machine_can_be_reached_by_its_usual_names(empty, host):
     assert empty.request("GET", "/messages", host=host)[0] == 200
 
 
-def test_the_address_that_it_listens_on_is_a_name_of_it(tmp_path):
+def test_the_address_that_it_listens_on_is_accepted_as_a_host(tmp_path):
     with catching(tmp_path, "--http", "127.0.0.2:0", http="127.0.0.2") as running:
         assert running.request("GET", "/messages")[0] == 200
         assert running.request("GET", "/messages", host="127.0.0.3")[0] == 400

@@ -60,7 +60,7 @@ async def test_an_unsuccessful_wait_explains_other_messages_and_refusals(world, 
     first = await world.deliver(held["address"], b"From: shop@shop.example\r\nSubject: Old\r\n\r\n")
     question = "no message arrived, and none was refused: does your application send to this server's SMTP port?"
     assert await said(f"after={first}") == [
-        'no message arrived after that one, only before: "Old" from shop@shop.example'
+        'no message arrived after that one; the newest up to it: "Old" from shop@shop.example'
     ]
     dropped = await client.create(local_part="dropped")
     answer = await finished(client.get(at(dropped, "wait=1&explain=true"), stays=True))
@@ -78,7 +78,7 @@ async def test_an_unsuccessful_wait_explains_other_messages_and_refusals(world, 
     assert await said("has=code&has=link", "subject=new", f"after={first}") == [
         f'messages that do not match: "Old" from shop@shop.example without a code or a link{refused}',
         f'messages that do not match: "Old" from shop@shop.example{refused}',
-        f'no message arrived after that one, only before: "Old" from shop@shop.example{refused}',
+        f'no message arrived after that one; the newest up to it: "Old" from shop@shop.example{refused}',
     ]
 
 

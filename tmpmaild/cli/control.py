@@ -18,7 +18,7 @@ from tmpmaild.host import control
 _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
 _LISTENS_ELSEWHERE = (
-    "; if you have changed {key} since the service started, it still listens at the earlier place:"
+    "; if you have changed {key} since the service started, the service still uses its earlier control socket:"
     " restart it (systemctl restart tmpmaild)"
 )
 _NEEDS_PLACE = f"with storage.url, also set control.listen, for example to unix:{control.OF_UNIT}"

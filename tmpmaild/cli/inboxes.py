@@ -124,7 +124,7 @@ def expect_day(_context: click.Context, _parameter: click.Parameter, value: str)
     callback=expect_day,
     default="today",
     metavar="YYYY-MM-DD",
-    help="The day of the log lines, in UTC; also today (the default) or yesterday.",
+    help="The day of the log lines (in UTC): a date, today (the default) or yesterday.",
 )
 @config_option
 @clear_errors

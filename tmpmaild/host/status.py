@@ -25,7 +25,7 @@ class Served(Struct, frozen=True):
 class Numbers(Struct, frozen=True):
     """The service's figures; totals count from its startup.
 
-    None means that the storage is on a different machine, or that the file system does not report its free space. Each
+    None means unknown: the storage is on a different machine, or the file system does not report its free space. Each
     annotation specifies a metric and, optionally, the value of its first label. All matching values are added up.
     """
 

@@ -72,8 +72,8 @@ class AllMailEndpoints:
     async def delete_several(self, request: Request) -> Response:
         """Delete all or some messages, for all of their recipients.
 
-        Deletes the messages with these `id`s, the messages to one recipient (`to`), or all messages; `up_to` limits the
-        last two to this message and all earlier messages. Unknown parameters are refused.
+        Deletes the messages with these `id`s, the messages to one recipient (`to`), or all messages. Without `id`,
+        `up_to` limits the deletion to this message and all earlier messages. Unknown parameters are refused.
         """
         catcher = self._required()
         query = wanted_deletion(request, AllMailDeleteQuery)

@@ -268,7 +268,7 @@ class MessageEndpoints:
         others, text, elsewhere = listing.messages, "messages that do not match: ", ""
         if not others and wanted.after:
             others = (await self._mail.list(address, Page(limit=_MAX_NAMED), key)).messages
-            text = "no message arrived after that one" + (", only before: " if others else "")
+            text = "no message arrived after that one" + ("; the newest up to it: " if others else "")
         elif not others:
             elsewhere = await self._elsewhere()
             text = f"no message arrived{elsewhere}"
@@ -329,9 +329,9 @@ def wanted_deletion(request: Request, kind: type[Deletion]) -> Deletion:
     # An unknown parameter is refused: otherwise, a misspelt parameter would delete all messages.
     query = parse_query(request.scope["query_string"], kind, errors, only_known=True)
     if query.id and query.up_to:
-        errors.errors.append(("up_to", "expected no up_to together with id"))
+        errors.errors.append(("up_to", "expected only one of id and up_to"))
     if query.id and isinstance(query, AllMailDeleteQuery) and query.to:
-        errors.errors.append(("to", "expected no to together with id"))
+        errors.errors.append(("to", "expected only one of id and to"))
     errors.raise_if_any()
     return query
 

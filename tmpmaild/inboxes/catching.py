@@ -97,7 +97,7 @@ class Catcher:
         """Delete the messages to a recipient and their copies, or only the messages up to ``up_to``.
 
         Recipients are compared as in ``ids_to``. The messages are found by reading, which delays no delivery, and are
-        deleted in the same steps as in ``delete_messages``. Returns the number of messages, not counting copies.
+        deleted ``DELETED_AT_ONCE`` at a time. Returns the number of messages, not counting copies.
         """
         count, some = 0, list[str]()
         async with aclosing(self.ids_to(recipient)) as message_ids:
@@ -119,7 +119,7 @@ class Catcher:
                     yield message_id
 
     async def newest_recipients(self, message_count: int) -> list[str]:
-        """Return the recipients of the newest messages, without duplicates."""
+        """Return the recipients of the ``message_count`` newest messages, without duplicates."""
         newest = await self._storage.list_recipients(self.inbox_id, Page(limit=message_count))
         return list(dict.fromkeys(one for _, text in newest for one in recipients_of(text)))
 

@@ -25,7 +25,7 @@ export function attempt(task) {
   };
 }
 
-// Return the element that an event is about. An item of a menu is no longer visible, so the menu's button represents it.
+// Return the element that was pressed. For a menu item, return the menu's button, because the menu has already closed.
 function pressedBy(event) {
   const pressed = event?.submitter ?? event?.currentTarget;
   return pressed?.closest(".menu")?.previousElementSibling ?? pressed;

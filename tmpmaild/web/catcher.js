@@ -173,8 +173,9 @@ function removeAll() {
   isRemoving = false;
 }
 
-// Return the menu item that deletes all messages or, during a search or for a recipient, the messages that the list
-// shows when the menu opens. Messages that arrive or are found later are not deleted.
+// Return the menu item that deletes all messages or, during a search, the messages that the list shows when the menu
+// opens. If a recipient is selected, it deletes the messages to the recipient up to the newest one in the list at that
+// time, including those that are not loaded yet. Messages that arrive or are found later are not deleted.
 function deletion() {
   const { found, isFiltered, recipient } = list;
   if (!isFiltered && !recipient) return { label: t("delete-all"), act: removeAll };

@@ -25,7 +25,7 @@ const MAX = 100;
 const MIN_PX = 60; // about three lines
 const MIN_LINES = 3;
 
-// Paper shows folded text too.
+// Folded text is also printed.
 addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll(".quoted:not([open])")) {
     one.open = true;

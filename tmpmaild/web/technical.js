@@ -14,8 +14,8 @@ function traceOf(source) {
   return fields.map((line) => line.split(/: ?(.*)/s)).filter(([name]) => /^(?:Return-Path|Received)$/.test(name));
 }
 
-// Return the source of a message from its response: its start, a blob with at least the part that is shown, as soon as
-// that is loaded, and `whole`, a promise for all of it.
+// Read the source of a message from a response. As soon as the part that is shown has been loaded, returns `start`, a blob
+// with at least that part, and `whole`, a promise for the complete source.
 export async function sourceOf(response) {
   const fail = () => {
     throw new ApiError(0);
@@ -40,8 +40,8 @@ export async function drawHeaders(headers, start) {
   return [h("dl.small", { dir: "ltr" }, [...traceOf(source), ...headers].map(draw))];
 }
 
-// Draw the start of the source, a blob, with a button that saves the whole source, to which `load()` resolves, under the
-// message's subject, and a button that copies the command for reading the message.
+// Draw the start of the source, a blob. One button saves the whole source, to which `load()` resolves, in a file named
+// after the message's subject; another button copies the command that reads the message.
 export async function drawSource(start, load, subject, curl, { attempt, copy }) {
   const text = await start.slice(0, SHOWN_CHARACTERS).text();
   const saveIt = attempt(async () => {

@@ -90,7 +90,7 @@ export class Inbox {
 
   /** Return the first `count` matching messages, oldest first, once all have arrived. */
   async waitForMessages(count: number, wait: Wait = {}): Promise<Mail[]> {
-    if (!Number.isSafeInteger(count) || count < 1) throw new TypeError("count is a whole number above 0");
+    if (!Number.isSafeInteger(count) || count < 1) throw new TypeError("count must be a whole number above 0");
     const found: MessageItem[] = [];
     const take = (message: MessageItem): MessageItem[] | null => (found.push(message) === count ? found : null);
     const messages = await this.#wait(wait, { name: "", count, take });

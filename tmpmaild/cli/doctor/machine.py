@@ -38,8 +38,8 @@ from tmpmaild.storage.sqlite.space import disk_reserve_bytes, sensible_cap_bytes
 _SERVICE, _SMTP, _FORWARDED = "service", "SMTP answers", "X-Forwarded-For"
 _SECONDS = 5.0
 _START = (
-    "systemctl start tmpmaild; if it fails, journalctl -u tmpmaild shows the reason; if it already runs, and you have "
-    "changed storage.path or control.listen, systemctl restart tmpmaild"
+    "systemctl start tmpmaild; if it fails, journalctl -u tmpmaild shows the reason; if it is already running and you "
+    "have changed storage.path or control.listen: systemctl restart tmpmaild"
 )
 _CREATE = (
     "systemctl start tmpmaild creates the folder of the packaged configuration; create any other folder for the "
@@ -112,7 +112,7 @@ def _judged(service: Running, config: Config) -> Result:
         text = f"version {status.version} runs, {__version__} is installed"
         return warning(_SERVICE, text, _RESTART)
     if status.needs_restart:
-        text = f"runs with earlier values of {', '.join(status.needs_restart)}, which take effect only after a restart"
+        text = f"runs with the earlier values of {', '.join(status.needs_restart)}: changes to them need a restart"
         return warning(_SERVICE, text, _RESTART)
     if set(status.served.domains) != set(config.domains):
         return warning(_SERVICE, f"runs with different domains: {', '.join(status.served.domains)}", _RELOAD)
@@ -506,7 +506,7 @@ def memory_for_mail(config: Config) -> Iterator[Result]:
         yield warning(_INFLIGHT, text, advice)
     if inbox_bytes < smtp.max_message_bytes:
         text = f"{inbox_bytes}: larger messages are always refused with 452 4.2.2, and retried in vain"
-        advice = f"set it to at least 2.5 times smtp.max_message_bytes ({smtp.max_message_bytes})"
+        advice = f"set it to at least {smtp.max_message_bytes * 5 // 2} (2.5 times smtp.max_message_bytes)"
         yield warning(_INBOX, text, advice)
 
 
